@@ -93,7 +93,10 @@ def _widened(item: ExpectedTensor, sides: list[torch.Tensor], roundings: list[to
         raise ValueError("rows of two shapes")
     if truth.own.dtype not in HALVES:
         return item
-    return replace(item, truth=replace(truth, shaken=tuple(sides), rounded=farthest(truth.exact, roundings)))
+    rounded = farthest(truth.exact, roundings)
+    return replace(
+        item, truth=replace(truth, shaken=(*sides, *([] if rounded is None else [rounded])), rounded=rounded)
+    )
 
 
 def _wanted_of(

@@ -50,6 +50,7 @@ def teach_interpreter() -> None:
         setattr(builder, name, _cutting(getattr(builder, name)))
     builder.create_srem = _floored(interpreter.np.remainder, builder.create_srem)
     interpreter.interpreter_builder.codegen_fns["min_dot_size"] = _least_of_a_product
+    builder.create_dot = _summed_alike(builder.create_dot)
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
     interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - as above
@@ -283,6 +284,24 @@ def _widened(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, first, second, third, *rest)
         given = original(self, _wide(first), _wide(second), _wide(third), *rest)
         return _narrow(given) if _is_bfloat16(third) else given
+
+    return create
+
+
+def _summed_alike(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Add up products in float64: an element depends neither on the block that it is in nor on which operand is the left one.
+
+    A GPU adds in the order of the inner dimension, whatever the block, so that a backward kernel computes the scores of forward
+    again to the last bit. BLAS adds in another order for each shape of operands.
+    """
+    import numpy as np
+    from triton.runtime.interpreter import TensorHandle
+
+    def create(self: Any, first: Any, second: Any, third: Any, *rest: Any) -> Any:
+        if any(handle.data.dtype != np.float32 for handle in (first, second, third)):
+            return original(self, first, second, third, *rest)
+        product = np.matmul(first.data, second.data, dtype=np.float64).astype(np.float32)
+        return TensorHandle(product + third.data, third.dtype.scalar)
 
     return create
 

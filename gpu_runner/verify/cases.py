@@ -405,6 +405,7 @@ _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _NOT_FINITE = "not finite"
 PADDED_ROW = "a row of a padded tensor"
+EVEN = "matrices of even rows"
 _ODD_AND_WIDE = "not finite, beyond a cut"
 _BEYOND_AN_AXIS = "more rows than an axis"
 _SPECIAL, _SPECIAL_COLUMNS, _WILD = "special rows", "special columns", "drawn scales"
@@ -1478,16 +1479,20 @@ def few_rows(problem: Problem, case: Case, seed: int) -> Case:
 def aligned(problem: Problem, cases: Sequence[Case], draws: Draws) -> tuple[Case, ...]:
     """The cases of a candidate that loads or stores by hardware descriptors: memory begins at multiples of 16 bytes.
 
-    A row that ends between two of them, within a wider tensor, is one more case of each dtype.
+    A row that ends between two of them, within a wider tensor, is one more case of each dtype, and so are matrices both of whose
+    dimensions are multiples of 16 elements: what reads a gradient and a transposed weight by descriptors asks for all of them.
     """
     along = columns_of(problem)
+    sides = {dim for spec in problem.inputs for dim in spec.dims[-2:]}
     first = {case.dtype: case for case in reversed(cases) if case.content is Content.ordinary and not case.is_empty}
     for dtype, case in first.items():
         label = f"{PADDED_ROW} {dtype}"
         odd = 2 * draws.stream(label).randint(8, 45) + 1
         sizes = tuple((dim, odd if dim in along else 1) for dim, _ in case.sizes)
         row = Case(PADDED_ROW, sizes, dtype, draws.seed(label), case.scalars, MemoryLayout.apart, may_raise=True)
-        cases = (*cases, row)
+        even = tuple((dim, -(-size // 16) * 16 if dim in sides else 1) for dim, size in case.sizes)
+        matrices = Case(EVEN, even, dtype, draws.seed(f"{EVEN} {dtype}"), case.scalars, may_raise=True)
+        cases = (*cases, row, matrices)
     cases = tuple(replace(case, aligned=True) for case in cases)
     return tuple(replace(case, sizes=evenly(problem, case)) if case.packed else case for case in cases)
 

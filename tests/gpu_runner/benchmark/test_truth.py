@@ -198,6 +198,26 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
     assert said(torch.where(tie, 20 * right, right), bent) == wrong
 
 
+def test_a_row_that_one_rounding_moves_far_may_lie_as_far_in_a_timed_run_and_no_other() -> None:
+    """As behind the exponential of a sum that half precision holds: three runs of a model erred by 0.703, 0.007 and 0.704."""
+    exact = torch.randn(32, 128, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    own = exact.bfloat16()
+    moved = torch.where(torch.arange(32)[:, None] == 5, 1.7 * own, own)
+    item = checks.ExpectedTensor("output 0", (32, 128), checks.Truth(exact, own))
+    rows = checks.Rows((item,), (), "float64")
+    given = [types.SimpleNamespace(to_torch=lambda run=run: run) for run in (exact, exact, own, moved, own)]
+    session: Any = types.SimpleNamespace(call=lambda *_: types.SimpleNamespace(tensors=given))
+    bent = checks.bent(session, MATERIAL, Pass.forward, rows)
+
+    def error(row: int, against: checks.Rows) -> str | None:
+        value = torch.where(torch.arange(32)[:, None] == row, 0.6 * own, own)
+        return result_error(Computed(1, [], [(32, 128)], [value]), against, Pass.forward)
+
+    assert error(5, rows) is not None
+    assert error(5, bent) is None
+    assert error(6, bent) is not None
+
+
 def test_full_precision_is_held_to_the_truth_alone() -> None:
     child: Any = Child(scale)
     rows = checks.prove(child, MATERIAL, Pass.full)

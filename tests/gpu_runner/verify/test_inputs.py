@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gpu_runner.contracts import Problem, VerifyRequest, parse_problem
-from gpu_runner.verify.cases import PADDED_ROW, Case, Content, Indices, MemoryLayout, Special, plan_cases
+from gpu_runner.verify.cases import EVEN, PADDED_ROW, Case, Content, Indices, MemoryLayout, Special, plan_cases
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import ignored_index, make_inputs, make_upstream, places_of
 from gpu_runner.verify.judge import choose_cases
@@ -149,6 +149,14 @@ def test_who_makes_descriptors_meets_a_row_that_ends_within_16_bytes_of_a_wider_
         size = laid.raw.element_size()
         assert (rows, step, stride * size % 16) == (1, 1, 0)
         assert columns * size % 16 and stride > columns
+
+
+def test_who_makes_descriptors_meets_matrices_whose_rows_and_columns_are_multiples_of_16_in_each_dtype() -> None:
+    source = source_of_problem("residual")
+    request = VerifyRequest(source, source_of("residual_host_descriptors"), dtypes=("float32", "bfloat16"))
+    cases = [case for case in choose_cases(request, parse_problem(source), True) if case.name == EVEN]
+    assert sorted(case.dtype for case in cases) == ["bfloat16", "float32"]
+    assert all(case.aligned and size % 16 == 0 for case in cases for _, size in case.sizes)
 
 
 def test_far_out_lie_one_element_of_a_row_or_its_first_middle_and_last() -> None:

@@ -22,7 +22,7 @@ from workers.authors.compiler.kernels import KernelTask
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import started
 from workers.authors.compiler.schedules.flat import Flat
-from workers.authors.compiler.schedules.tile import NUM_BLOCK_PROGRAMS
+from workers.authors.compiler.schedules.tile import BLOCK_SETTINGS, NUM_BLOCK_PROGRAMS
 from workers.authors.protocol import Brief, Proposal, SourceStyle
 
 
@@ -149,6 +149,17 @@ def test_a_kernel_of_many_tensors_that_adds_rows_up_has_larger_tiles() -> None:
     assert "_block_settings(n_cols)" in forward and "_block_settings(n_cols, 4096)" in backward
 
 
+@pytest.mark.parametrize("elements", [2048, 4096])
+def test_a_block_is_the_largest_of_which_at_most_an_eighth_of_the_row_lies_beyond_it(elements: int) -> None:
+    scope: dict[str, Any] = {"triton": triton}
+    exec(BLOCK_SETTINGS, scope)
+    for n_cols in range(1, 9000):
+        rows, block, _ = scope["_block_settings"](n_cols, elements)
+        able = [1 << power for power in range(13) if -n_cols % (1 << power) <= n_cols // 8]
+        narrow = min(128, triton.next_power_of_2(n_cols))
+        assert block == min(elements, max(narrow, *able)) and rows * block == elements
+
+
 def test_a_tile_that_may_be_tuned_keeps_its_masks() -> None:
     source = of_width("bias_gelu", "H", 4096, tunable_style("bias_gelu"))
     assert source.count("row_mask = (rows < n_rows) | EVEN") == source.count("col_mask = (cols < n_cols) | EVEN") == 2
@@ -180,10 +191,10 @@ def test_a_schedule_is_one_class_and_one_row_of_the_table(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 5])
 def test_no_more_partial_rows_are_left_than_a_verdict_lets_torch_add_up(n_blocks: int) -> None:
-    properties = SimpleNamespace(multi_processor_count=132, shared_memory_per_multiprocessor=228 * 1024)
+    properties = SimpleNamespace(multi_processor_count=132)
     cuda = SimpleNamespace(get_device_properties=lambda _device: properties)
     scope: dict[str, Any] = {"torch": SimpleNamespace(cuda=cuda), "triton": triton}
     exec(NUM_BLOCK_PROGRAMS, scope)
-    programs = scope["_num_block_programs"](torch.device("cuda"), 100_000, n_blocks, 16 * 1024)
+    programs = scope["_num_block_programs"](torch.device("cuda"), 100_000, n_blocks, 4)
     assert programs <= PROGRAMS * properties.multi_processor_count
     assert programs * n_blocks >= 4 * properties.multi_processor_count

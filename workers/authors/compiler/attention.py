@@ -1,8 +1,10 @@
 """Softmax of a product times a product, found in a graph, as steps that keep the scores on the chip. Pure.
 
 The products around the scores become ``chained`` nodes, each with the graph of what its kernel computes. Forward leaves the
-logarithm of each row's sum in bits, from which backward has the probabilities again, and the sum over a row of probabilities
-times their gradients is the sum of the result times its own gradient.
+largest score of each row and, beside it, the logarithm of the row's sum in bits, from which backward has the probabilities
+again: in one number their sum would round the logarithm by as much as the largest score is large. The sum over a row of
+probabilities times their gradients is the sum of the result times its own gradient, but for its rounding, which float32 shows
+where the gradients of a row's scores cancel: the kernel of the rows' gradients adds what is left, for itself and for the others.
 """
 
 from __future__ import annotations
@@ -12,19 +14,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef, TensorMeta
-from gpu_runner.contracts.problem import INTEGER_DTYPES
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import POINTWISE
 
 VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
 CHAINED = "chained"
-KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta"}  # roles of a row's numbers, and what these are called
+# Roles of a row's numbers, and what these are called.
+KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta", "corrected": "corrected_delta"}
+CORRECTED = " corrected"  # ends the name of the node of a sum of probabilities times their gradients to which its rest was added
 LOGARITHM = " logarithm"  # ends the name of the node of a row's
-HIGHEST = " highest"  # of the node of a row's largest score, which is kept apart where it may be a large number
+HIGHEST = " highest"  # of the node of a row's largest score in bits
 LOG2E = 1.4426950408889634
 MOST_COPIES = 400  # nodes of a kernel
-FAR = 1e3  # of scores: beside it less than four digits of the logarithm of a row's sum are left
-FAR_OPERATORS = frozenset({"add", "sub", "where", "maximum", "minimum"})
 
 
 @dataclass
@@ -65,23 +66,16 @@ def softmax_of(nodes: Mapping[str, Node], name: str) -> str | None:
 
 
 def logsumexp_of(nodes: Mapping[str, Node], name: str) -> str | None:
-    """The node of which a node is the logarithm of the sum of powers, in bits, as ``with_chains`` writes it.
+    """The node of whose rows a node is the largest element, or the logarithm of the sum beside it.
 
-    Or one of both parts: the largest element, and the logarithm of the sum beside it.
+    Both are what ``with_chains`` writes.
     """
     own = nodes[name]
     if name.endswith(HIGHEST):
         return _first(nodes[_first(own)])
-    if own.op == "log2" and name.endswith(LOGARITHM):
+    if name.endswith(LOGARITHM):
         return _exponent(nodes, nodes[_first(nodes[_first(own)])])
-    scaled, logarithm = _operands(nodes, nodes[name], "add", 2)
-    if scaled is None or logarithm is None or scaled.op != "mul" or scaled.args[1] != LOG2E or logarithm.op != "log2":
-        return None
-    top, total = nodes[_first(scaled)], nodes[_first(logarithm)]
-    if not _reduces_last(total, "sum") or not _reduces_last(top, "amax"):
-        return None
-    score = _exponent(nodes, nodes[_first(total)])
-    return score if score == _first(top) else None
+    return None
 
 
 def _exponent(nodes: Mapping[str, Node], powers: Node) -> str | None:
@@ -143,8 +137,8 @@ class _Attention:
         quotient = self.nodes[probabilities].operands[-1] if self._is_safe else probabilities
         powers, total = (self.nodes[operand] for operand in self.nodes[quotient].operands)
         self.total, self.top = total.name, _operands(self.nodes, self.nodes[_first(powers)], "sub", 2)[1].name  # type: ignore[union-attr]
-        self.logarithm, self.deltas = f"{probabilities}{LOGARITHM}", dict[str, str]()
-        self.highest = f"{probabilities}{HIGHEST}" if may_lie_far(self.nodes, score) else None
+        self.logarithm, self.deltas, self.corrected = f"{probabilities}{LOGARITHM}", dict[str, str](), dict[str, str]()
+        self.highest = f"{probabilities}{HIGHEST}"
         self.views: dict[str, list[Node]] = {}  # by delta: from the sum of its factors, which is stored
         self._users: dict[str, list[Node]] = {}
         for node in graph.nodes:
@@ -171,14 +165,20 @@ class _Attention:
             groups.setdefault("rows" if own else name if own is None else "columns", []).append(name)
         chains: dict[str, Chain] = {}
         placed: dict[str, list[Node]] = {}
+        own = [node for name in groups.get("rows", ()) for node in self._following(name, is_forward=False)]
+        if "rows" in groups and all(node.op != "sum" for node in own):
+            self.corrected = {delta: f"{delta}{CORRECTED}" for delta in self.deltas}
         for key, products in groups.items():
             paths = {name: self._following(name, is_forward=key == "forward") for name in products}
             outputs = [paths[name][-1].name if paths[name] else name for name in products]
             chain = Chain(outputs[0])
-            _Expansion(self, chain, in_forward=key == "forward", apart=self._apart).fill(paths)
-            made, kept = list(outputs), list[str]()
+            corrects = key == "rows"
+            expansion = _Expansion(self, chain, in_forward=key == "forward", corrects=corrects, apart=self._apart)
+            expansion.fill(paths)
+            made, kept = list(outputs), list(self.corrected.values()) if corrects else []
+            made += kept
             if key == "forward" and backward:
-                kept = [self.logarithm, *([self.highest] if self.highest else [])]
+                kept = [self.logarithm, self.highest]
                 made += kept
                 self._logarithm(chain)
             refs = tuple(NodeRef(leaf) for leaf in dict.fromkeys(node for node, _ in chain.leaves.values()))
@@ -233,6 +233,11 @@ class _Attention:
         names = product.operands
         return product.op == "mul" and len(names) == 2 and self.probabilities in names and names[0] != names[1]
 
+    def gradient_in(self, delta: str) -> str:
+        """The gradient of the probabilities, of a node that is the sum of their products."""
+        factors = self.nodes[_first(self.nodes[delta])].operands
+        return next(factor for factor in factors if factor != self.probabilities)
+
     def _deltas(self, result: str) -> dict[str, list[Node]]:
         """The sums over rows of the result times its gradient that take the place of others, before which they stand.
 
@@ -242,8 +247,7 @@ class _Attention:
         added: dict[str, list[Node]] = {}
         weights, tensor = self.nodes[result].operands
         for name, delta in self.deltas.items():
-            factors = self.nodes[_first(self.nodes[name])].operands
-            gradient = next(factor for factor in factors if factor != self.probabilities)
+            gradient = self.gradient_in(name)
             product = self.nodes[self._reshaped(gradient)]
             if product.op != "matmul" or self._reshaped(weights) != self.probabilities:
                 raise _NotChainedError
@@ -361,21 +365,9 @@ class _Attention:
         """Add what forward leaves of each row."""
         top, total = _inside(self.top, chain), _inside(self.total, chain)
         meta = self.nodes[self.top].meta
-        if self.highest:
-            chain.nodes += [
-                Node(self.highest, "mul", (NodeRef(top), 1.0), meta),
-                Node(self.logarithm, "log2", (NodeRef(total),), meta),
-            ]
-            return
         chain.nodes += [
-            Node(f"{self.logarithm} top", "mul", (NodeRef(top), LOG2E), meta),
-            Node(f"{self.logarithm} sum", "log2", (NodeRef(total),), meta),
-            Node(
-                self.logarithm,
-                "add",
-                (NodeRef(f"{self.logarithm} top"), NodeRef(f"{self.logarithm} sum")),
-                meta,
-            ),
+            Node(self.highest, "mul", (NodeRef(top), LOG2E), meta),
+            Node(self.logarithm, "log2", (NodeRef(total),), meta),
         ]
 
 
@@ -411,39 +403,6 @@ def _products_behind(nodes: Mapping[str, Node], name: str) -> set[str]:
     return found
 
 
-def may_lie_far(nodes: Mapping[str, Node], score: str) -> bool:
-    """Whether all scores of a row may be large numbers, as what a mask fills with or an added tensor may be.
-
-    Beside -1e9 float32 has no room for the logarithm of their sum, from which backward would have their probabilities.
-    """
-    seen, waiting = set[str](), [score]
-    while waiting:
-        node = nodes[waiting.pop()]
-        if node.name in seen or node.op == "matmul":
-            continue
-        seen.add(node.name)
-        if node.op in FAR_OPERATORS:
-            terms = node.args[1:] if node.op == "where" else node.args
-            if any(isinstance(term, int | float) and FAR <= abs(term) < math.inf for term in terms):
-                return True
-            tensors = [term.name for term in terms if isinstance(term, NodeRef)]
-            if any(not _products_behind(nodes, name) and _reads_floats(nodes, name, set()) for name in tensors):
-                return True
-        if node.op in POINTWISE | VIEWS:
-            waiting += node.operands
-    return False
-
-
-def _reads_floats(nodes: Mapping[str, Node], name: str, seen: set[str]) -> bool:
-    """Whether a value depends on the elements of a tensor of floats that is given, other than by what is compared."""
-    node = nodes[name]
-    if name in seen or node.meta.dtype in INTEGER_DTYPES:
-        return False
-    seen.add(name)
-    behind = node.operands[1:] if node.op == "where" else node.operands
-    return node.op == "input" or any(_reads_floats(nodes, operand, seen) for operand in behind)
-
-
 def _sorted(nodes: list[Node]) -> list[Node]:
     """Nodes in an order in which they can be evaluated, else as they stand."""
     known = {node.name: node for node in nodes}
@@ -469,8 +428,9 @@ def _sorted(nodes: list[Node]) -> list[Node]:
 class _Expansion:
     """Copies what a kernel computes into its chain, from the products' operands to its outputs."""
 
-    def __init__(self, attention: _Attention, chain: Chain, *, in_forward: bool, apart: bool) -> None:
+    def __init__(self, attention: _Attention, chain: Chain, *, in_forward: bool, corrects: bool, apart: bool) -> None:
         self._attention, self._chain, self._in_forward, self._apart = attention, chain, in_forward, apart
+        self._corrects = corrects
         self._nodes = attention.nodes
         self._done: dict[tuple[str, str], str] = {}
 
@@ -481,6 +441,18 @@ class _Expansion:
             for before, node in zip((name, *(n.name for n in path)), path, strict=False):
                 args = tuple(self._number(a) if a != NodeRef(before) else a for a in node.args)
                 self._add(node.name, node.op, args, node.meta)
+        for delta, name in self._attention.corrected.items() if self._corrects else ():
+            self._correct(delta, name)
+
+    def _correct(self, delta: str, name: str) -> None:
+        """Add to a sum of probabilities times their gradients what it lacks: the sum of what it leaves of them."""
+        attention, wide = self._attention, self._nodes[self._attention.gradient_in(delta)].meta
+        own, gradient = NodeRef(self._visit(delta)), NodeRef(self._visit(attention.gradient_in(delta)))
+        rest = NodeRef(self._add(f"{name} rest", "sub", (gradient, own), wide))
+        left = self._add(f"{name} left", "mul", (NodeRef(self._visit(attention.probabilities)), rest), wide)
+        meta = self._nodes[delta].meta
+        total = self._add(f"{name} sum", "sum", (NodeRef(left), (len(wide.shape) - 1,), True), meta)
+        self._add(name, "add", (own, NodeRef(total)), meta)
 
     def _number(self, argument: Arg) -> Arg:
         return NodeRef(self._beside(argument.name)) if isinstance(argument, NodeRef) else argument
@@ -557,6 +529,8 @@ class _Expansion:
         if (name, "") in self._done:
             return own
         self._done[name, ""] = own
+        if name in attention.corrected and not self._corrects:
+            return self._add(own, "reshape", (NodeRef(self._leaf(attention.corrected[name], "corrected")),), node.meta)
         if name in attention.deltas:
             delta = attention.deltas[name]
             current = self._leaf(delta, "delta")
@@ -566,13 +540,10 @@ class _Expansion:
                 current = self._add(text, view.op, (NodeRef(current), *view.args[1:]), view.meta)
             return own
         if name == attention.probabilities and not self._in_forward:
-            score = self._visit(attention.score)
-            if attention.highest:
-                highest = NodeRef(self._leaf(attention.highest, "highest"))
-                score = self._add(f"{own} below", "sub", (NodeRef(score), highest), node.meta)
-            bits = self._add(f"{own} bits", "mul", (NodeRef(score), LOG2E), node.meta)
-            logarithm = self._leaf(attention.logarithm, "logarithm")
-            power = self._add(f"{own} power", "sub", (NodeRef(bits), NodeRef(logarithm)), node.meta)
+            bits = self._add(f"{own} bits", "mul", (NodeRef(self._visit(attention.score)), LOG2E), node.meta)
+            highest, logarithm = self._leaf(attention.highest, "highest"), self._leaf(attention.logarithm, "logarithm")
+            below = self._add(f"{own} below", "sub", (NodeRef(bits), NodeRef(highest)), node.meta)
+            power = self._add(f"{own} power", "sub", (NodeRef(below), NodeRef(logarithm)), node.meta)
             return self._add(own, "exp2", (NodeRef(power),), node.meta)
         if node.op == "matmul":
             sides = node.operands

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Graph, Node, NodeRef
 from workers.authors.compiler.algebra import simplified
-from workers.authors.compiler.attention import HIGHEST, LOG2E, LOGARITHM, VIEWS, logsumexp_of, may_lie_far, softmax_of
+from workers.authors.compiler.attention import CORRECTED, HIGHEST, LOG2E, LOGARITHM, VIEWS, logsumexp_of, softmax_of
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space, epilogue, nodes_behind
 from workers.authors.compiler.graph import NEGATED, CannotCompileError, Sizes
@@ -66,7 +66,6 @@ class Chained:
     domain: Domain
     is_softmax: bool
     is_safe: bool  # a row of which a mask leaves nothing is zero, not NaN
-    is_far: bool  # all scores of a row may be large numbers
     scores: Mapping[str, InnerProduct]  # by their nodes
     results: Mapping[str, OuterProduct]
 
@@ -104,7 +103,8 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     nodes = {node.name: node for node in graph.nodes}
     numbers = {name: score for name in graph.outputs if (score := logsumexp_of(nodes, name)) is not None}
-    outputs = tuple(name for name in graph.outputs if name not in numbers)
+    corrected = {name: nodes[name].operands for name in graph.outputs if name.endswith(CORRECTED)}
+    outputs = tuple(name for name in graph.outputs if name not in numbers | corrected)
     outer = [_outer(graph, node, shapes) for node in epilogue(replace(graph, outputs=outputs)) if node.op == "matmul"]
     if len({(one.batch, one.rows, one.inner) for one in outer}) != 1:
         raise _refused("have different rows")
@@ -118,15 +118,12 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
     if (is_softmax and len(outer) > 1) or set(numbers.values()) - set(softmaxes.values()):
         raise _refused("have several softmaxes")
     ends = {one.node: softmaxes[one.node] or one.left for one in outer}
-    is_far = is_softmax and (
-        any(name.endswith(HIGHEST) for name in numbers)
-        if numbers
-        else any(may_lie_far(nodes, end) for end in ends.values())
-    )
-    lowering = _lowered(problem, graph, tuple(ends.values()), base)
+    left = {name: (nodes[total].operands[0], delta) for name, (delta, total) in corrected.items()}
+    lowering = _lowered(problem, graph, (*ends.values(), *(node for pair in left.values() for node in pair)), base)
     shaped, bits = Scores(lowering.numbering), lowering.numbering.const(LOG2E if is_softmax else 1.0)
     values = {n: shaped.fast(lowering.numbering.pointwise("mul", bits, lowering.values[e])) for n, e in ends.items()}
-    _require_elementwise(values.values())
+    rests = {name: tuple(shaped.fast(lowering.values[node]) for node in pair) for name, pair in left.items()}
+    _require_elementwise([*values.values(), *(value for pair in rests.values() for value in pair)])
     scores = {
         str(v.datum): _inner(str(v.datum), nodes, shapes, (batch, rows, inner))
         for v in topological(values.values())
@@ -136,7 +133,7 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
         one.node: OuterProduct(
             values[one.node],
             _tensor(one.right, nodes, shapes, (batch, inner), one.cols),
-            lowering.values[ends[one.node]],
+            lowering.values[ends[one.node]] if is_softmax else values[one.node],
         )
         for one in outer
     }
@@ -144,10 +141,13 @@ def find_chained(problem: Problem, graph: Graph) -> tuple[Chained, list[StoredVa
     summed = {tuple(axis for axis in base.row_axes if axis not in one.domain.row_axes) for one in stored}
     if len(summed) > 1 or (is_softmax and any(summed)):
         raise _refused("are summed over different dimensions")
-    for name in numbers:
-        value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
-        stored.insert(graph.outputs.index(name), StoredValue(name, value, base))
-    chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, is_safe, is_far, scores, results)
+    for place, name in enumerate(graph.outputs):
+        if name in numbers:
+            value = lowering.numbering.value("logsumexp", (next(iter(values.values())),), name, ROW)
+            stored.insert(place, StoredValue(name, value, base))
+        elif name in rests:
+            stored.insert(place, StoredValue(name, lowering.numbering.value("corrected", rests[name], name, ROW), base))
+    chained = Chained(batch, summed.pop(), rows, inner, shapes, base, is_softmax, is_safe, scores, results)
     _require_narrow(chained)
     return chained, stored
 
@@ -319,7 +319,11 @@ def _outside(value: TileValue) -> list[TileValue]:
 
 
 class Scores:
-    """Rewrites scores so that masks are outermost and no element is divided by a number."""
+    """Rewrites scores so that masks are outermost and no element is divided by a number.
+
+    The largest score is subtracted before what is left is multiplied: a product that is added in one step is not rounded, and of
+    large scores would differ from the largest, which is.
+    """
 
     def __init__(self, numbering: ValueNumbering) -> None:
         self._numbering = numbering
@@ -340,6 +344,9 @@ class Scores:
             return self._times(simplified(numbering, "div", numbering.const(1.0), args[1]), args[0])
         if value.op == "mul" and fixed in ([True, False], [False, True]):
             return self._times(args[fixed.index(True)], args[fixed.index(False)])
+        if value.op == "sub" and HIGHEST in str(args[1].datum):  # which forward keeps without the factor of the scores
+            factor, core = with_factor(numbering, args[0])
+            return self._times(factor, self._below(core, args[1]))
         if value.op == "sub" and args[0].op == args[1].op == "mul":
             for factor in args[0].args:
                 if factor in args[1].args and factor.number is None:
@@ -351,6 +358,13 @@ class Scores:
                     kept, masked = (one, other.args[2]) if other.args[1].number == 0 else (other.args[1], one)
                     return simplified(numbering, "where", other.args[0], kept, masked)
         return _folded(numbering, value, list(args))
+
+    def _below(self, value: TileValue, top: TileValue) -> TileValue:
+        """A value less a number of its row, in which masks stay outermost."""
+        if value.op == "where" and any(_is_infinite(arm) for arm in value.args[1:]):
+            arms = (arm if _is_infinite(arm) else self._below(arm, top) for arm in value.args[1:])
+            return self._numbering.pointwise("where", value.args[0], *arms)
+        return self._numbering.pointwise("sub", value, top)
 
     def _times(self, factor: TileValue, value: TileValue) -> TileValue:
         """A value times a number of the launch, which is kept outermost but for masks."""

@@ -176,7 +176,7 @@ def formula_lines(names: TensorNames, stores: tuple[Store, ...], columns: str | 
             writer.env[value] = names.tensors[str(value.datum)]
         elif value.op in {"column", "row"}:
             writer.env[value] = value.op
-        elif value.op in {"dot", "logsumexp"}:
+        elif value.op in {"dot", "logsumexp", "corrected"}:
             alone = any(store.value is value for store in stores)
             text = names.products.get(str(value.datum), "product")
             writer.env[value] = text if alone else f"({text})"

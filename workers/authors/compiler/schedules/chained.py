@@ -25,6 +25,7 @@ from workers.authors.compiler.chained import (
     vanishes,
     with_factor,
 )
+from workers.authors.compiler.domain import ROW
 from workers.authors.compiler.expressions import COMPARE, FORMULA, ExpressionText
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
@@ -38,7 +39,7 @@ from workers.authors.compiler.values import TileValue, ValueNumbering, topologic
 
 # Measured: H200, bfloat16, 8 x 12 heads of 64, 1024 tokens, a mask: 123 us forward, 397 us for all gradients with blocks of 64 x 64
 # and 4 warps; 137 and 456 us with 128 rows, and 8 warps for the gradients.
-CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, element_size, n_scores):
+CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, dtype, n_scores):
     """Blocks of rows and of inner rows that registers hold, and as many stages as shared memory does, by the width of a row.
 
     A first guess that tuning is to better; n_scores is how many products a block is computed from.
@@ -46,17 +47,17 @@ CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, elem
     capacity = 98304
     if device.type == "cuda":
         capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    if element_size > 2:
-        BLOCK_M, BLOCK_N, num_warps, num_stages = (64, 32, 4, 2) if width <= 128 else (32, 16, 4, 1)
-    elif n_scores == 1:
-        BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 3) if width <= 128 else (64, 32, 4, 2)
+    if width <= 64:
+        whole, half = (64, 32, 4, 2), (64, 64, 4, 3 if n_scores == 1 else 2)
+    elif width <= 128:
+        whole, half = (64, 32, 4, 2), (128, 64, 8, 3 if n_scores == 1 else 2)
     else:
-        BLOCK_M, BLOCK_N, num_warps, num_stages = (128, 64, 8, 2) if width <= 128 else (64, 16, 8, 1)
-    if element_size <= 2 and width <= 64:
-        BLOCK_M, BLOCK_N, num_warps = 64, 64, 4
+        whole, half = (32, 16, 4, 1), (64, 32, 4, 2) if n_scores == 1 else (64, 16, 8, 1)
+    tiles = {torch.float32: whole, torch.bfloat16: half, torch.float16: half}
+    BLOCK_M, BLOCK_N, num_warps, num_stages = tiles[dtype]
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_inner)))
-    row_bytes = triton.next_power_of_2(width) * element_size
+    row_bytes = triton.next_power_of_2(width) * dtype.itemsize
     left = capacity - n_scores * BLOCK_M * row_bytes
     num_stages = max(1, min(num_stages, left // (2 * BLOCK_N * row_bytes)))
     return BLOCK_M, BLOCK_N, num_warps, num_stages'''
@@ -105,7 +106,7 @@ class ChainedSchedule(Schedule):
         """Lines that choose the settings by the sizes."""
         chosen = (*TILE, "num_warps", "num_stages")
         widest = self._widths[0] if len(self._widths) == 1 else f"max({', '.join(self._widths)})"
-        arguments = f"{self.source}.device, n_rows, n_inner, {widest}, {self.source}.element_size(), {len(self._chained.scores)}"
+        arguments = f"{self.source}.device, n_rows, n_inner, {widest}, {self.source}.dtype, {len(self._chained.scores)}"
         lines = [f"{', '.join(chosen)} = _chained_settings({arguments})"]
         return [*lines, *(self.tuned_lines("n_rows * n_inner", "BLOCK_M", "BLOCK_N") if self.form.tunable else [])]
 
@@ -171,6 +172,8 @@ class ChainedKernel(KernelWriter):
         self._factors = {name: factor for name, (factor, _) in scaled.items()}
         self._left = {name: value for name, (_, value) in scaled.items()}
         self._by: dict[str, str] = {}  # " * " and the number that scores, or a result, are multiplied by
+        self._deltas: dict[TileValue, str] = {}
+        self._rest: list[str] = []  # lines of the loop that computes what a sum over the inner rows lacks
 
     @property
     def read(self) -> tuple[TileValue, ...]:
@@ -207,7 +210,7 @@ class ChainedKernel(KernelWriter):
         turn = ScopeStatements(self.names, self.scalars.written, set(), depth)
         before = self.scope()
         turn.line("inner = start + tl.arange(0, BLOCK_N)")
-        turn.line("inner_mask = inner < n_inner")
+        turn.line(f"inner_mask = inner < n_inner if {self._cut} else tl.full((BLOCK_N,), True, dtype=tl.int1)")
         totals = {name: self.names.free("product") for name in self._left}
         for name, factor in self._factors.items():
             if factor.number != 1:
@@ -216,7 +219,7 @@ class ChainedKernel(KernelWriter):
         state = self._turn(before, turn, totals)
         for name, total in totals.items():
             before.line(f"{total} = tl.zeros((BLOCK_M, {self._block(chained.results[name])}), dtype=tl.float32)")
-        once, again = before.lines, list[str]()
+        once, again = before.lines + self._corrected(loop), list[str]()
         if chained.summed:
             again = [INDENT + line for line in once if re.search(r"\bmember\b", line)]
             once = [line for line in once if not re.search(r"\bmember\b", line)]
@@ -416,10 +419,16 @@ class ChainedKernel(KernelWriter):
             bounded = self.bounds.least is not None or self.bounds.most is not None
             before.line(f"{state[1]} = tl.full((BLOCK_M, 1), {0.0 if bounded else 1.0}, dtype=tl.float32)")
         order = sorted(self._left, key=lambda name: sum(v.op == "dot" for v in topological([self._left[name]])))
-        whole = self._left
+        corrected = {str(v.datum): v for v in self.task.values if v.op == "corrected"}
+        whole = self._left | {name: value.args[0] for name, value in corrected.items()}
         free = dict(zip(whole, inside(self._numbering, list(whole.values()), self.bounds), strict=True))
         turn.env |= {value: "inner[None, :]" for value in topological(whole.values()) if value.op == "column"}
         turn.env |= {value: "rows" for value in topological(whole.values()) if value.op == "row"}
+        for name, value in corrected.items():
+            self._load(before, turn, whole[name])
+            weights = self._weights(turn, whole[name], free[name])
+            self._deltas[value] = turn.env[value.args[1]]
+            self._rest = [*turn.lines, f"{INDENT * turn.depth}rest += tl.sum({weights}, axis=1, keep_dims=True)"]
         for name in order:
             self._load(before, turn, whole[name])
             weights = self._weights(turn, whole[name], free[name])
@@ -429,6 +438,20 @@ class ChainedKernel(KernelWriter):
             both = f"{nearest(f'{weights}.to({right}.dtype)')}, {nearest(right)}"
             turn.line(f"{totals[name]} = tl.dot({both}, {totals[name]}, input_precision=PRECISION)")
         return state
+
+    def _corrected(self, loop: list[str]) -> list[str]:
+        """The lines that add to a sum over the inner rows what it lacks, in float32; halves round more than that."""
+        if not self._rest:
+            return []
+        ((_, delta),) = self._deltas.items()
+        tile = next(name for (_, is_inner), name in self._tiles.items() if not is_inner)
+        lines = [
+            f"{INDENT}rest = tl.zeros((BLOCK_M, 1), dtype=tl.float32)",
+            *loop,
+            *self._rest,
+            f"{INDENT}{delta} += rest",
+        ]
+        return [f"{INDENT}if {tile}.dtype == tl.float32:", *(INDENT + line for line in lines)]
 
     def _load(self, before: ScopeStatements, turn: ScopeStatements, value: TileValue) -> None:
         """Load what a value is computed from, and multiply it."""
@@ -508,14 +531,10 @@ class ChainedKernel(KernelWriter):
         new, shift, rescale, powers = (self.names.free(name) for name in (f"next_{top}", "shift", "rescale", "powers"))
         turn.line(f"{new} = tl.maximum({top}, tl.max({scores}, axis=1, keep_dims=True))")
         turn.line("# A row of which a mask has left nothing so far stays at zero.")
-        if self.chained.is_far:  # the product of a score and a number of bits may be no number
-            turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new})")
-            turn.line(f"{powers} = tl.exp2(({scores} - {shift}){by})")
-            turn.line(f"{rescale} = tl.exp2(({top} - {shift}){by})")
-        else:
-            turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new}{by})")
-            turn.line(f"{powers} = tl.exp2({scores}{by} - {shift})")
-            turn.line(f"{rescale} = tl.exp2({top}{by} - {shift})")
+        turn.line(f"{shift} = tl.where({new} == {INFINITE}, 0.0, {new})")
+        form = f"tl.exp2(({{}} - {shift}){by})" if by else f"tl.exp2({{}} - {shift})"
+        turn.line(f"{powers} = {form.format(scores)}")
+        turn.line(f"{rescale} = {form.format(top)}")
         turn.line(f"{denominator} = {denominator} * {rescale} + tl.sum({powers}, axis=1, keep_dims=True)")
         turn.line(f"{total} = {total} * {rescale}")
         turn.line(f"{top} = {new}")
@@ -539,13 +558,12 @@ class ChainedKernel(KernelWriter):
                 elif str(value.datum) in self._by:
                     body.line(f"{total} = {total}{self._by[str(value.datum)]}")
             elif value.op == "logsumexp":
-                (by,) = self._by.values() or ("",)
                 is_top = str(value.datum).endswith(HIGHEST)
-                text, empty = (top, "0.0") if is_top else (f"{top}{by} + tl.log2({denominator})", 'float("inf")')
-                if self.chained.is_far and not is_top:
-                    text = f"tl.log2({denominator})"
+                text, empty = (top, "0.0") if is_top else (f"tl.log2({denominator})", 'float("inf")')
                 safe = f"tl.where({denominator} == 0.0, {empty}, {text})"
                 body.env[value] = safe if self.chained.is_safe else text
+            elif value.op == "corrected":
+                body.env[value] = self._deltas[value]
         outer = self._results_loads()
         for load, tensor in outer.items():
             body.env[load] = self._epilogue(body, load, tensor)
@@ -558,7 +576,7 @@ class ChainedKernel(KernelWriter):
             )
             roles = [*self._roles, AxisRole(self.chained.rows, "rows", "row")]
             mask = "row_mask"
-            if own is not None and store.value.op != "logsumexp":
+            if own is not None and store.value.space != ROW:
                 index, features_mask, _ = self._widths[own.right.features]
                 roles.append(AxisRole(own.right.features, index, "feature"))
                 mask = f"row_mask & {features_mask}"
@@ -581,7 +599,7 @@ class ChainedKernel(KernelWriter):
                     tensors.append(self.chained.results[str(value.datum)].right)
                 elif value.op == "load":
                     loads.append(value)
-                elif value.op != "logsumexp":
+                elif value.space != ROW:
                     waiting += value.args
             found |= {load: tensor for load in loads for tensor in tensors[:1]}
         return found
@@ -608,7 +626,8 @@ def chained_formula(program: ValueProgram, names: TensorNames) -> dict[str, str]
         found[name] = f"{names.tensors[score.rows.node]} @ {names.tensors[score.inner.node]}.T"
     for name, result in chained.results.items():
         writer = ScopeStatements(names.fork(), _scalar, set(), 0, FORMULA)
-        for value in topological([result.formula]):
+        _, bare = with_factor(ValueNumbering(), result.left)
+        for value in topological([result.formula, bare]):
             if value.op == "load":
                 writer.env[value] = names.tensors[str(value.datum)]
             elif value.op in {"column", "row"}:
@@ -616,16 +635,16 @@ def chained_formula(program: ValueProgram, names: TensorNames) -> dict[str, str]
             elif value.op == "dot":
                 writer.env[value] = f"({found[str(value.datum)]})"
         text = writer.written(result.formula)
-        text = f"softmax({text})" if chained.is_softmax else f"({text})"
-        found[name] = f"{text} @ {names.tensors[result.right.node]}"
-        if chained.is_softmax:
-            scores = text.removeprefix("softmax")
-            for output in program.outputs:
-                if output.value.op == "logsumexp":
-                    is_top = str(output.value.datum).endswith(HIGHEST)
-                    apart = f" - max{scores}" if chained.is_far else ""
-                    logarithm = f"(logsumexp{scores}{apart}) / log(2)" if apart else f"logsumexp{scores} / log(2)"
-                    found[str(output.value.datum)] = f"max{scores}" if is_top else logarithm
+        found[name] = f"{'softmax' if chained.is_softmax else ''}({text}) @ {names.tensors[result.right.node]}"
+        for output in program.outputs:
+            if output.value.op == "corrected":
+                rest, delta = output.value.args
+                writer.env |= {v: names.tensors[str(v.datum)] for v in topological([rest]) if v.op == "load"}
+                found[str(output.value.datum)] = f"{writer.written(delta)} + sum({writer.written(rest)})"
+            elif output.value.op == "logsumexp":
+                is_top = str(output.value.datum).endswith(HIGHEST)
+                logarithm = f"(logsumexp({text}) - max({text})) / log(2)"
+                found[str(output.value.datum)] = f"max({writer.written(bare)})" if is_top else logarithm
     return found
 
 

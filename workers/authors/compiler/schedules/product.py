@@ -42,7 +42,7 @@ PRODUCT_SETTINGS = '''def _product_settings(
         n_processors, capacity = properties.multi_processor_count, properties.shared_memory_per_block_optin
     tiles = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4), (32, 64, 4))
     BLOCK_M, BLOCK_N, num_warps = tiles[-1]
-    for rows, cols, warps in tiles[1:] if element_size > 2 else tiles:
+    for rows, cols, warps in tiles[element_size // 4 :]:
         if n_batches * triton.cdiv(n_rows, rows) * triton.cdiv(n_cols, cols) >= n_processors:
             BLOCK_M, BLOCK_N, num_warps = rows, cols, warps
             break

@@ -35,6 +35,8 @@ TILE_ELEMENTS, PERSISTENT_ELEMENTS, LARGEST_TILE = 4096, 8192, 16384
 # with tiles of 4096, 8 warps and 132 programs, 115 to 126 us with smaller ones and any number of programs.
 BLOCK_ELEMENTS, MANY_BLOCK_ELEMENTS, NARROWEST_BLOCK = 2048, 4096, 128
 MANY_TENSORS = 5
+# A multiprocessor serves so many programs of either. Chosen here: what depended on the stages was a decision of the launcher.
+BLOCK_PROGRAMS, MANY_BLOCK_PROGRAMS = 4, 1
 A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles
 
 TILE_SETTINGS = f'''def _tile_settings(n_cols, n_tensors):
@@ -56,9 +58,9 @@ PERSISTENT_SETTINGS = f'''def _persistent_settings(n_cols):
 
 BLOCK_SETTINGS = f'''def _block_settings(n_cols, elements={BLOCK_ELEMENTS}):
     """A tile is a block of columns of one row, or of several where rows are short; at most an eighth lies beyond the row."""
-    BLOCK_SIZE, _ = calculate_settings(min(n_cols, elements))
-    while BLOCK_SIZE > {NARROWEST_BLOCK} and -n_cols % BLOCK_SIZE > n_cols // 8:
-        BLOCK_SIZE //= 2
+    # From n_cols to an eighth more there is a multiple of this power of two, and none of a larger one.
+    power = 1 << ((n_cols - 1) ^ (n_cols + n_cols // 8)).bit_length() - 1
+    BLOCK_SIZE = min(elements, max(power, min({NARROWEST_BLOCK}, triton.next_power_of_2(n_cols))))
     return elements // BLOCK_SIZE, BLOCK_SIZE, elements // 512'''
 
 NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
@@ -67,12 +69,11 @@ NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
         return min(n_tiles, torch.cuda.get_device_properties(device).multi_processor_count)
     return min(n_tiles, 8)'''
 
-NUM_BLOCK_PROGRAMS = '''def _num_block_programs(device, n_tiles, n_blocks, bytes_ahead):
-    """Programs that share the rows of a block of columns: as many a multiprocessor as its shared memory serves, at most four."""
+NUM_BLOCK_PROGRAMS = '''def _num_block_programs(device, n_tiles, n_blocks, programs):
+    """Programs that share the rows of a block of columns, on all blocks so many a multiprocessor."""
     if device.type == "cuda":
-        properties = torch.cuda.get_device_properties(device)
-        together = max(1, min(4, properties.shared_memory_per_multiprocessor // bytes_ahead))
-        return min(n_tiles, triton.cdiv(together * properties.multi_processor_count, n_blocks))
+        n_programs = programs * torch.cuda.get_device_properties(device).multi_processor_count
+        return min(n_tiles, triton.cdiv(n_programs, n_blocks))
     return min(n_tiles, 8)'''
 
 NUM_PARTIALS = '''def _num_partials(device, n_rows, tile_rows, n_blocks, programs=1):
@@ -205,8 +206,9 @@ class Tile(Schedule):
         if not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows):
             lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
             if self.task.is_persistent and not self.form.tunable and not self._gives_sums:
-                ahead = "NUM_STAGES * tile_bytes"
-                lines.append(f"n_programs = _num_block_programs({self.source}.device, {tiles}, n_blocks, {ahead})")
+                lines.append(
+                    f"n_programs = _num_block_programs({self.source}.device, {tiles}, n_blocks, {self._programs})"
+                )
         if self._gives_sums:
             programs = ', tuned["PROGRAMS"]' if self.form.tunable else ""
             lines.append(f"n_programs = _num_partials({self.source}.device, n_rows, BLOCK_ROWS, n_blocks{programs})")
@@ -218,9 +220,19 @@ class Tile(Schedule):
         is_forward = self.form.tuned_pass is Pass.forward and not self.task.reduces_cols
         return is_forward and any(store.summed and store.space == COL for store in self.task.pieces)
 
+    @property
+    def _elements(self) -> int:
+        """The elements of a tile of blocks of columns."""
+        return _block_elements(self.task, self.count_loads(FULL))
+
+    @property
+    def _programs(self) -> int:
+        """The programs of a multiprocessor that share the rows of blocks of columns."""
+        return BLOCK_PROGRAMS if self._elements == BLOCK_ELEMENTS else MANY_BLOCK_PROGRAMS
+
     def _rule(self) -> str:
         if not self.task.reduces_cols:
-            elements = _block_elements(self.task, self.count_loads(FULL))
+            elements = self._elements
             return "_block_settings(n_cols)" if elements == BLOCK_ELEMENTS else f"_block_settings(n_cols, {elements})"
         width = "n_cols"
         if self.wide is not None:
@@ -287,10 +299,8 @@ def _block_elements(task: KernelTask, n_tensors: int) -> int:
 
 def _block(n_cols: int, elements: int) -> int:
     """The columns of a tile by the launcher's ``_block_settings``."""
-    block = 1 << (min(n_cols, elements) - 1).bit_length()
-    while block > NARROWEST_BLOCK and -n_cols % block > n_cols // 8:
-        block //= 2
-    return block
+    power = 1 << ((n_cols - 1) ^ (n_cols + n_cols // 8)).bit_length() - 1
+    return min(elements, max(power, min(NARROWEST_BLOCK, 1 << (n_cols - 1).bit_length())))
 
 
 def _counts(most: int, fitting: int) -> tuple[int, ...]:
