@@ -99,8 +99,14 @@ class Arguments:
         return fresh
 
     def copied(self) -> Arguments:
-        """The same arguments in memory of their own."""
-        return self._with(lambda value: value.clone())
+        """The same arguments in memory of their own, with the strides that they have unless elements share their memory."""
+
+        def copy(value: torch.Tensor) -> torch.Tensor:
+            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+            is_expanded = torch._debug_has_internal_overlap(made) == 1  # noqa: SLF001 - torch's own test
+            return value.clone() if is_expanded else made.copy_(value)
+
+        return self._with(copy)
 
     def replacing(self, leaves: dict[str, torch.Tensor]) -> Arguments:
         """The same arguments with other tensors for some leaves."""
@@ -353,7 +359,7 @@ def use(kind: str, names: Sequence[str], called: Callable[..., Any], given: Argu
         return _checkpointed(called, given, reentrant=kind == "reentrant")
     if kind == "double":
         return _double(called, given)
-    if kind == "changed":
+    if kind in ("changed", "changed strided"):
         return _changed(called, given, names)
     if kind == "elsewhere":
         return _elsewhere(called, given)

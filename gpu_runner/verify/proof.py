@@ -68,7 +68,7 @@ class Scale:
 class Use:
     """Another way to call a candidate than forward and backward; ``kind`` as ``child.calls`` knows it."""
 
-    kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, changed, saved
+    kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, changed, changed strided, saved, elsewhere
     names: tuple[str, ...] = ()  # of a subset: the inputs that want a gradient
 
     @property

@@ -25,6 +25,7 @@ MOST_SUBSETS = 14  # of the inputs that want a gradient: every one of four input
 MOST_OF_MEASURED = 4
 MOST_OF_WIDE = 3
 WIDE = 4096  # columns
+STRIDED = (MemoryLayout.apart, MemoryLayout.permuted)  # of inputs that a function may copy, or keep as they are
 
 # How a sentence about a use begins.
 WORDS = {
@@ -37,10 +38,12 @@ WORDS = {
     "double": "In a double backward: ",
     "elsewhere": "Where saved tensors come back as dense copies, as hooks that keep them on the host give them: ",
     "changed": "Where inputs or outputs are changed in place between forward and backward: ",
+    "changed strided": "Where inputs that are not contiguous are changed in place between forward and backward: ",
 }
 HINTS = {
     "elsewhere": " Ask the saved tensor itself for its strides.",
     "changed": " Keep tensors by `save_for_backward`, so that autograd sees the change and raises.",
+    "changed strided": " Keep tensors by `save_for_backward`, so that autograd sees the change and raises.",
     "double": " Write the second derivative, or mark `backward` as `once_differentiable`, so that it raises.",
 }
 
@@ -78,7 +81,9 @@ class Uses:
         can_double = case.layout == MemoryLayout.dense and case.upstream == MemoryLayout.dense
         able = {
             "double": can_double,
-            "changed": case.layout == MemoryLayout.dense,  # a copy that a function made may be kept by any means
+            # A copy that a function made may be kept by any means, and gives the gradients as they were.
+            "changed": case.layout == MemoryLayout.dense,
+            "changed strided": case.layout in STRIDED,
             "elsewhere": case.layout == MemoryLayout.apart,  # of dense tensors copies lie as they do
         }
         fit = [use for use in self._left if able.get(use.kind, True)]
@@ -114,7 +119,7 @@ def uses_of(proof: Proof) -> list[Use]:
     if not proof.has_backward or proof.form.mutates:
         return found
     found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "double", "saved", "elsewhere")]
-    found += [Use("changed", (what,)) for what in ("inputs", "outputs")]
+    found += [Use("changed", (what,)) for what in ("inputs", "outputs")] + [Use("changed strided", ("inputs",))]
     if sum(laid is not None for laid in proof.upstream) > 1 and proof.case.dtype == "float32":
         found.append(Use("outputs"))
     if len(proof.wanted) > 1:
