@@ -6,6 +6,7 @@ twice.
 
 from __future__ import annotations
 
+import contextvars
 import inspect
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -333,9 +334,16 @@ def _written(raw: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
 
 
 # Taken before a candidate is imported, so that it calls what torch had then.
-_grad = torch.autograd.grad
+_derived = torch.autograd.grad
 _backward = torch.autograd.backward
 _checkpoint = checkpoint
+
+
+def derived(*given: Any, **named: Any) -> Any:
+    """Gradients as ``torch.autograd.grad`` gives them of tensors on a GPU: in a thread without the context variables of the forward,
+    such as Triton's allocator."""
+    return contextvars.Context().run(_derived, *given, **named)
+
 
 Values = dict[str, Any]
 MOST_OUTPUTS = 65
@@ -396,7 +404,7 @@ def second_gradients(
     ]
     if not pairs:
         return []
-    return list(_grad([g for g, _ in pairs], list(targets), [d for _, d in pairs], allow_unused=True))
+    return list(derived([g for g, _ in pairs], list(targets), [d for _, d in pairs], allow_unused=True))
 
 
 def listed(value: Any) -> list[Any]:
@@ -472,7 +480,7 @@ def _double(called: Callable[..., Any], given: Arguments) -> Values:
     outputs = listed(chosen.call(called))
     pairs = _pairs(outputs, chosen, upstream)
     leaves = list(chosen.leaves.values())
-    first = _grad(
+    first = derived(
         [output for output, _ in pairs], leaves, [grad for _, grad in pairs], create_graph=True, allow_unused=True
     )
     there = {f"upstream {place}": grad for place, grad in enumerate(upstream) if grad is not None}
@@ -530,7 +538,7 @@ def _grad_of(outputs: Sequence[Any], given: Arguments) -> list[Any]:
     leaves = list(given.leaves.values())
     if not pairs or not leaves:
         return [None] * len(leaves)
-    return list(_grad([output for output, _ in pairs], leaves, [grad for _, grad in pairs], allow_unused=True))
+    return list(derived([output for output, _ in pairs], leaves, [grad for _, grad in pairs], allow_unused=True))
 
 
 def _by_outputs(called: Callable[..., Any], given: Arguments) -> list[torch.Tensor | None]:
@@ -542,7 +550,7 @@ def _by_outputs(called: Callable[..., Any], given: Arguments) -> list[torch.Tens
         pairs = _pairs(listed(chosen.call(called))[place : place + 1], chosen, given.upstream[place : place + 1])
         if not pairs:
             continue
-        for at, grad in enumerate(_grad([pairs[0][0]], leaves, [pairs[0][1]], allow_unused=True)):
+        for at, grad in enumerate(derived([pairs[0][0]], leaves, [pairs[0][1]], allow_unused=True)):
             total = totals[at]
             if grad is not None:
                 totals[at] = grad if total is None else total + grad

@@ -87,11 +87,11 @@ class Device:
                 told = dict(zip(("torch.version.cuda", "torch.version.hip"), versions, strict=True))
                 evaluator.members = _Members(evaluator.members | told, told, self._note)
                 evaluator.attribute_of.insert(0, self._attribute)
-                evaluator.placement = Placement()
+                evaluator.placement = MemoryPlacement()
         if self._facts is not None:
             answers |= _answers(self._facts)
             evaluator.attribute_of.insert(0, self._attribute)
-            evaluator.placement = Placement()
+            evaluator.placement = MemoryPlacement()
         for path, answer in answers.items():
             evaluator.special[path] = self._noted(answer)
 
@@ -218,7 +218,7 @@ def _always(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
-class Placement:
+class MemoryPlacement:
     """Where memory would lie with a GPU, in a process that has none: what torch is asked to put there lies on the host here, as all
     does."""
 

@@ -2290,4 +2290,11 @@ NEW: dict[str, NewCheat] = {
     "threads_beyond_shared_memory": NewCheat(
         "rms_forward", 11, "forward", "whole", "More shared memory than a block has, in CuTe DSL."
     ),
+    "allocator_of_forward": NewCheat(
+        "relu_squared",
+        11,
+        "backward",
+        "whole",
+        "The allocator for the backward's descriptors is set in the forward, and unknown to autograd's thread on a GPU.",
+    ),
 }

@@ -175,4 +175,5 @@ HONEST: dict[str, Honest] = {
     "row_mean_tuned_by_columns": Honest("row_mean", "triton.autotune with a prune by what its key names"),
     "clamp_hands_on_nan": Honest("clamped", "tl.clamp that hands on NaN"),
     "row_mean_of_constant_blocks": Honest("row_mean", "a loop over a constant number of blocks"),
+    "relu_squared_described_backward": Honest("relu_squared", "descriptors in both passes, each with an allocator"),
 }
