@@ -340,7 +340,7 @@ _checkpoint = checkpoint
 
 
 def derived(*given: Any, **named: Any) -> Any:
-    """Gradients as ``torch.autograd.grad`` gives them of tensors on a GPU: in a thread without the context variables of the forward,
+    """Gradients as ``torch.autograd.grad`` gives them on a GPU: in a thread without the context variables of the forward,
     such as Triton's allocator."""
     return contextvars.Context().run(_derived, *given, **named)
 
