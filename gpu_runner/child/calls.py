@@ -367,7 +367,7 @@ def use(kind: str, names: Sequence[str], called: Callable[..., Any], given: Argu
         return _checkpointed(called, given, reentrant=kind == "reentrant")
     if kind == "double":
         return _double(called, given)
-    if kind in ("changed", "changed strided"):
+    if kind == "changed":
         return _changed(called, given, names)
     if kind == "elsewhere":
         return _elsewhere(called, given)
@@ -496,10 +496,12 @@ def _double(called: Callable[..., Any], given: Arguments) -> Values:
 
 
 def _changed(called: Callable[..., Any], given: Arguments, names: Sequence[str]) -> Values:
-    """Gradients where inputs or outputs are changed in place before the backward; only ``RAISES`` where autograd sees it."""
+    """Gradients where inputs or outputs, or those of these names, are changed in place before the backward; only ``RAISES`` where
+    autograd sees it."""
     chosen = given.copied()
     outputs = listed(chosen.call(called))
-    for tensor in chosen.tensors() if "inputs" in names else outputs:
+    changed = [chosen.leaves[name] for name in names if name in chosen.leaves]
+    for tensor in changed or (chosen.tensors() if "inputs" in names else outputs):
         if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
             with suppress(RuntimeError):  # one number that stands for many cannot be changed in place
                 tensor.detach().mul_(CHANGE)  # autograd sees it all the same

@@ -261,8 +261,7 @@ class _Examiner:
         if RAISES in given:
             return  # autograd says that there is no gradient any more
         wanted = {"no_grad": (), "plain": (), "subset": use.names}.get(use.kind, proof.wanted)
-        gives_gradients = ("outputs", "changed", "changed strided", "elsewhere")
-        for output in proof.outputs if use.kind not in gives_gradients else ():
+        for output in proof.outputs if use.kind not in ("outputs", "changed", "elsewhere") else ():
             value = given.get(output.label, ReturnedValue("NoneType"))
             self._output(use.kind, use.name, output, value, False)  # what is not connected gives no gradient
         for name in wanted:
