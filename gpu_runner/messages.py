@@ -199,8 +199,11 @@ class CallForm(ChildMessage):
 class Use(ChildMessage):
     """Another way to call a candidate than forward and backward; ``kind`` as ``child.calls`` knows it."""
 
-    kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, changed, saved
-    names: tuple[str, ...] = ()  # of a subset: the inputs that want a gradient
+    kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, changed, saved, elsewhere
+    names: tuple[
+        str, ...
+    ] = ()  # of a subset: inputs that want a gradient; of what is changed: inputs, or all, or outputs
+    layout: str = ""  # of the cases in which it is of use; empty: of any
 
     @property
     def name(self) -> str:

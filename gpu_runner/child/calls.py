@@ -6,6 +6,7 @@ twice.
 
 from __future__ import annotations
 
+import contextvars
 import inspect
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -100,8 +101,14 @@ class Arguments:
         return fresh
 
     def copied(self) -> Arguments:
-        """The same arguments in memory of their own."""
-        return self._with(lambda value: value.clone())
+        """The same arguments in memory of their own, with the strides that they have unless elements share their memory."""
+
+        def copy(value: torch.Tensor) -> torch.Tensor:
+            made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+            is_expanded = torch._debug_has_internal_overlap(made) == 1  # noqa: SLF001 - torch's own test
+            return value.clone() if is_expanded else made.copy_(value)
+
+        return self._with(copy)
 
     def replacing(self, leaves: dict[str, torch.Tensor]) -> Arguments:
         """The same arguments with other tensors for some leaves."""
@@ -324,9 +331,16 @@ def _written(raw: torch.Tensor, entry: SentTensor) -> torch.Tensor:
 
 
 # Taken before a candidate is imported, so that it calls what torch had then.
-_grad = torch.autograd.grad
+_derived = torch.autograd.grad
 _backward = torch.autograd.backward
 _checkpoint = checkpoint
+
+
+def derived(*given: Any, **named: Any) -> Any:
+    """Gradients as ``torch.autograd.grad`` gives them on a GPU: in a thread without the context variables of the forward,
+    such as Triton's allocator."""
+    return contextvars.Context().run(_derived, *given, **named)
+
 
 Values = dict[str, Any]
 MOST_OUTPUTS = 65
@@ -387,7 +401,7 @@ def second_gradients(
     ]
     if not pairs:
         return []
-    return list(_grad([g for g, _ in pairs], list(targets), [d for _, d in pairs], allow_unused=True))
+    return list(derived([g for g, _ in pairs], list(targets), [d for _, d in pairs], allow_unused=True))
 
 
 def listed(value: Any) -> list[Any]:
@@ -463,7 +477,7 @@ def _double(called: Callable[..., Any], given: Arguments) -> Values:
     outputs = listed(chosen.call(called))
     pairs = _pairs(outputs, chosen, upstream)
     leaves = list(chosen.leaves.values())
-    first = _grad(
+    first = derived(
         [output for output, _ in pairs], leaves, [grad for _, grad in pairs], create_graph=True, allow_unused=True
     )
     there = {f"upstream {place}": grad for place, grad in enumerate(upstream) if grad is not None}
@@ -479,10 +493,12 @@ def _double(called: Callable[..., Any], given: Arguments) -> Values:
 
 
 def _changed(called: Callable[..., Any], given: Arguments, names: Sequence[str]) -> Values:
-    """Gradients where inputs or outputs are changed in place before the backward; only ``RAISES`` where autograd sees it."""
+    """Gradients where inputs or outputs, or those of these names, are changed in place before the backward; only ``RAISES`` where
+    autograd sees it."""
     chosen = given.copied()
     outputs = listed(chosen.call(called))
-    for tensor in chosen.tensors() if "inputs" in names else outputs:
+    changed = [chosen.leaves[name] for name in names if name in chosen.leaves]
+    for tensor in changed or (chosen.tensors() if "inputs" in names else outputs):
         if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
             with suppress(RuntimeError):  # one number that stands for many cannot be changed in place
                 tensor.detach().mul_(CHANGE)  # autograd sees it all the same
@@ -521,7 +537,7 @@ def _grad_of(outputs: Sequence[Any], given: Arguments) -> list[Any]:
     leaves = list(given.leaves.values())
     if not pairs or not leaves:
         return [None] * len(leaves)
-    return list(_grad([output for output, _ in pairs], leaves, [grad for _, grad in pairs], allow_unused=True))
+    return list(derived([output for output, _ in pairs], leaves, [grad for _, grad in pairs], allow_unused=True))
 
 
 def _by_outputs(called: Callable[..., Any], given: Arguments) -> list[torch.Tensor | None]:
@@ -533,7 +549,7 @@ def _by_outputs(called: Callable[..., Any], given: Arguments) -> list[torch.Tens
         pairs = _pairs(listed(chosen.call(called))[place : place + 1], chosen, given.upstream[place : place + 1])
         if not pairs:
             continue
-        for at, grad in enumerate(_grad([pairs[0][0]], leaves, [pairs[0][1]], allow_unused=True)):
+        for at, grad in enumerate(derived([pairs[0][0]], leaves, [pairs[0][1]], allow_unused=True)):
             total = totals[at]
             if grad is not None:
                 totals[at] = grad if total is None else total + grad

@@ -14,6 +14,7 @@ import json
 import math
 import re
 import secrets
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from gpu_runner.child import at_scale, uncompiled
 from gpu_runner.child.calls import Arguments, settle
 from gpu_runner.child.compiling import compiling_ahead
 from gpu_runner.child.handlers import Answer, ChildState, Handler, start
-from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
+from gpu_runner.child.interpreter import teach_descriptors, teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.child.steps import LabelledTensors, Steps, backward, is_plain, outputs_of
 from gpu_runner.contracts.reading import of_threads, of_tiles
 from gpu_runner.messages import (
@@ -88,6 +89,7 @@ def load(state: ChildState, request: LoadCandidate, tensors: list[torch.Tensor])
         teach_interpreter()
         teach_libdevice()
         teach_maxima()
+        teach_descriptors()
         take_any(decisions)
         guard_memory()
         watch_blocks(decisions)
@@ -190,6 +192,8 @@ def _take(state: ChildState, symbol: Any, where: Callable[[], tuple[str | None, 
 def run(state: ChildState, request: RunCase, tensors: list[torch.Tensor]) -> Answer[CaseReply]:
     """Run one case: forward, backward, both once more, and the raw inputs as they are afterwards."""
     lookups.forget()
+    if not state.gpu:
+        forget_settings()
     try:
         if not request.optional:
             return _run(state, request, tensors)
@@ -568,11 +572,21 @@ def _drawn_order(prune: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(prune)
     def begin(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _tuners.add(self)
         left = list(prune(self, *args, **kwargs))
         self.__dict__["has_launched"] = False
         return [left.pop(secrets.randbelow(len(left))) for _ in range(len(left))]
 
     return begin
+
+
+_tuners: weakref.WeakSet[Any] = weakref.WeakSet()  # which have chosen a setting
+
+
+def forget_settings() -> None:
+    """Have each autotuner of this process choose anew, as in a process whose calls came in another order."""
+    for tuner in _tuners:
+        tuner.cache.clear()
 
 
 def take_one_that_launches() -> None:

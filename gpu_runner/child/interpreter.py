@@ -46,8 +46,13 @@ def teach_interpreter() -> None:
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
     builder.create_idiv = _floored(interpreter.np.floor_divide, builder.create_idiv)
     builder.create_fdiv = _dividing(builder.create_fdiv)
+    builder.create_fp_to_ui = _from_zero(builder.create_fp_to_ui)
     for name in ("create_fp_to_si", "create_fp_to_ui", "create_floor", "create_ceil"):
         setattr(builder, name, _cutting(getattr(builder, name)))
+    builder.create_sqrt = _approximate_root(builder.create_sqrt)
+    builder.create_fmul = _multiplying(builder.create_fmul)
+    builder.create_fadd = _contracted(builder.create_fadd, 1.0)
+    builder.create_fsub = _contracted(builder.create_fsub, -1.0)
     builder.create_srem = _floored(interpreter.np.remainder, builder.create_srem)
     interpreter.interpreter_builder.codegen_fns["min_dot_size"] = _least_of_a_product
     builder.create_dot = _summed_alike(builder.create_dot)
@@ -112,6 +117,11 @@ def _reduce_by_halves(self: Any, input: Any) -> Any:
     dimensions = len(input[0].handle.data.shape)
     input, axis = self.unravel(input, self.axis)
     columns = [unordered.reordered(item.handle.data.swapaxes(axis, -1)) for item in input]
+    if (own := unordered.elements_of_a_thread(columns[0].shape[-1])) > 1:
+        parts = [data.reshape(*data.shape[:-1], -1, own) for data in columns]
+        columns = [part[..., 0] for part in parts]
+        for place in range(1, own):  # a thread takes one after the other
+            columns = _combined(self, input, columns, [part[..., place] for part in parts])
     while columns[0].shape[-1] > 1:
         columns = _combined(self, input, [data[..., ::2] for data in columns], [data[..., 1::2] for data in columns])
     results = []
@@ -364,6 +374,91 @@ def _dividing(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_fdiv
 
 
+def _multiplying(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Note the factors of products in float32, by which a sum may be contracted."""
+
+    def create_fmul(self: Any, lhs: Any, rhs: Any) -> Any:
+        result = original(self, lhs, rhs)
+        if result.data.dtype.char == "f" and lhs.data.dtype.char == rhs.data.dtype.char == "f":
+            result.factors = lhs.data, rhs.data
+        return result
+
+    return create_fmul
+
+
+def _contracted(original: Callable[..., Any], sign: float) -> Callable[..., Any]:
+    """Round a product and a sum in float32 once, as the multiply-add does of which Triton lets LLVM make one.
+
+    Source: the option ``enable_fp_fusion`` of a launch, which is on by default.
+    """
+    from triton.runtime import interpreter
+
+    numpy = interpreter.np
+
+    def add(self: Any, lhs: Any, rhs: Any) -> Any:
+        result = original(self, lhs, rhs)
+        factors = getattr(lhs, "factors", None) or getattr(rhs, "factors", None)
+        if factors is None or result.data.dtype.char != "f":
+            return result
+        exact = numpy.multiply(*factors, dtype="float64")
+        if getattr(lhs, "factors", None) is not None:
+            whole = exact + sign * rhs.data
+        else:
+            whole = lhs.data + sign * exact
+        result.data = whole.astype("float32")
+        return result
+
+    return add
+
+
+def _approximate_root(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Have the root in float32 of a square be the number before it, unless it is a power of two: a cut shows it.
+
+    Source: PTX ISA, ``sqrt.approx``, which may be off by one unit.
+    """
+    from triton.runtime import interpreter
+
+    numpy = interpreter.np
+
+    def create_sqrt(self: Any, arg: Any) -> Any:
+        result = original(self, arg)
+        if result.data.dtype.char == "f":
+            with numpy.errstate(all="ignore"):
+                is_square = (result.data == numpy.floor(result.data)) & (result.data * result.data == arg.data)
+                is_square &= (numpy.frexp(result.data)[0] != 0.5) & numpy.isfinite(result.data) & (result.data > 0)
+            if is_square.any():
+                result.data = numpy.where(is_square, numpy.nextafter(result.data, numpy.float32(0)), result.data)
+        return result
+
+    return create_sqrt
+
+
+def _from_zero(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Convert numbers below zero to zero, where the dtype has no sign, as ``cvt.rzi`` of PTX does: the interpreter wraps them."""
+    from triton.runtime import interpreter
+
+    def create_fp_to_ui(self: Any, source: Any, *rest: Any) -> Any:
+        if source.data.dtype.kind == "f" and (source.data < 0).any():
+            source = interpreter.TensorHandle(interpreter.np.maximum(source.data, 0), source.dtype)
+        return original(self, source, *rest)
+
+    return create_fp_to_ui
+
+
+def _with_memory(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a descriptor where there is an allocator: a launch on a GPU asks it for the descriptor's memory."""
+    from triton.runtime import _allocation
+
+    @functools.wraps(original)
+    def create_make_tensor_descriptor(self: Any, *given: Any, **named: Any) -> Any:
+        allocator = _allocation._allocator.get()  # noqa: SLF001 - there is no public place for it
+        if isinstance(allocator, _allocation.NullAllocator):
+            allocator(0, 1, None)  # raises
+        return original(self, *given, **named)
+
+    return create_make_tensor_descriptor
+
+
 def _cutting(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def cut(self: Any, source: Any, *rest: Any) -> Any:
@@ -483,12 +578,36 @@ def _retyped(tensor: Any, change: Callable[[Any], Any]) -> Any:
     return tl.core.tensor(handle, tl.block_type(handle.dtype, shape) if tensor.type.is_block() else handle.dtype)
 
 
+def teach_descriptors() -> None:
+    """Have descriptors need an allocator, as on a GPU; a second time changes nothing."""
+    from triton.runtime import interpreter
+
+    builder = interpreter.InterpreterBuilder
+    if not hasattr(builder.create_make_tensor_descriptor, "__wrapped__"):
+        builder.create_make_tensor_descriptor = _with_memory(builder.create_make_tensor_descriptor)
+
+
 def teach_maxima() -> None:
     """Have maxima and minima be as on a GPU where one number is NaN; a second time changes nothing."""
     from triton.runtime import interpreter
 
+    builder = interpreter.InterpreterBuilder
     for name, operation in (("create_maxnumf", interpreter.np.fmax), ("create_minnumf", interpreter.np.fmin)):
-        setattr(interpreter.InterpreterBuilder, name, _of(operation))
+        setattr(builder, name, _of(operation))
+    builder.create_clampf = _clamped(builder.create_clampf)
+
+
+def _clamped(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Cut NaN to an end of a range, unless the kernel asks for NaN."""
+    from triton.runtime import interpreter
+
+    def create_clampf(self: Any, arg: Any, lo: Any, hi: Any, propagate_nans: Any) -> Any:
+        result = original(self, arg, lo, hi, propagate_nans)
+        if str(propagate_nans).endswith("NONE"):
+            result.data = interpreter.np.where(arg.data != arg.data, lo.data, result.data)
+        return result
+
+    return create_clampf
 
 
 def _of(operation: Any) -> Any:

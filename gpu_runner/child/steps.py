@@ -9,13 +9,10 @@ from typing import Any
 
 import torch
 
-from gpu_runner.child.calls import Arguments, overlaps, saved_changed, use
+from gpu_runner.child.calls import Arguments, derived, overlaps, saved_changed, use
 from gpu_runner.messages import SentCall, Use, ValueForm
 from gpu_runner.program.log import Log
 from gpu_runner.verify.poison import bits_equal
-
-# Taken before a candidate is imported, so that it calls what torch had then.
-_grad = torch.autograd.grad
 
 MOST_OUTPUTS = 64  # more than any problem has; the rest is not looked at
 
@@ -256,7 +253,7 @@ def backward(outputs: list[Any], arguments: Arguments, retain: bool) -> dict[str
     ]
     if not pairs or not wanted:
         return {f"gradient of {name}": None for name in wanted}
-    grads = _grad(
+    grads = derived(
         [value for value, _ in pairs],
         [arguments.leaves[name] for name in wanted],
         [grad for _, grad in pairs],

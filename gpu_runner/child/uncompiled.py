@@ -6,16 +6,16 @@ Kernels are compiled for an architecture, each once for the types of its argumen
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gpu_runner.messages import CompilerRefusal
 from gpu_runner.program.lanes import place_in_file
+from gpu_runner.program.threads import MOST_SHARED
 
 ARCHITECTURE = 90  # sm_90: NVIDIA H100 and H200
 MOST_CPU_S = 10.0  # of what compiles in a verdict
 ALIGNED = 16
-MOST_SHARED = 232_448  # bytes of shared memory that a block has there, at most
 _WHOLE = ("i32", "i64", "u64")  # Python's integers by size, besides 1, which is a constant
 _OF_PASSES = "PassManager::run failed"
 
@@ -55,7 +55,10 @@ class Compiler:
         from triton.runtime.driver import driver
 
         self._compile = triton.compiler.compile
-        self._known: dict[object, Exception | None] = {}
+        self._known: dict[
+            object, Exception | None
+        ] = {}  # of kernels, by the types of arguments and flags among constants
+        self._read: dict[object, Exception | None] = {}  # by constants, of which some are arguments that are one
         self._begun = _cpu_s()
         self.compiled: dict[str, None] = {}
         self.failed: Exception | None = None
@@ -63,25 +66,56 @@ class Compiler:
         triton.compiler.compile = self._compiled
 
     def _compiled(self, src: Any, target: Any = None, options: Any = None, **more: Any) -> _NotRun:
-        types = tuple("whole" if kind in _WHOLE else kind for kind in src.signature.values())
-        constants = ((place, _flag(value)) for place, value in src.constants.items())
+        ones = {(place,) for place, each in enumerate(src.fn.params) if not each.is_constexpr and _is_one(src, place)}
+        kinds = enumerate(src.signature.values())
+        types = tuple("whole" if kind in _WHOLE or (place,) in ones else kind for place, kind in kinds)
+        constants = ((place, _flag(value)) for place, value in src.constants.items() if place not in ones)
         key = src.fn.fn.__code__.co_filename, types, tuple(sorted(constants, key=str))
+        exact = key, tuple(sorted(src.constants.items(), key=str))
         if key not in self._known:
-            if _cpu_s() - self._begun > MOST_CPU_S:
-                return _NotRun()
-            self._known[key] = None
-            src.attrs = _aligned(src.signature.values())
-            try:
-                _check_shared_memory(self._compile(src, target=target, options=options, **more))
-                self.compiled[src.fn.__name__] = None
-            except Exception as error:  # noqa: BLE001 - the compiler raises anything, and not all of it is about the kernel
-                if not _is_of_language(error):  # such as a tool that is not there
-                    return _NotRun()
-                self._known[key] = error
-        if (known := self._known[key]) is not None:
+            self._read[exact] = None
+            self._know(self._known, key, lambda: self._compile_whole(src, target, options, more))
+        elif exact not in self._read:
+            self._know(self._read, exact, lambda: _read(src, target or _Driver().get_current_target(), options))
+        known = self._known.get(key) or self._read.get(exact)
+        if known is not None:
             self.failed = known
             raise known
         return _NotRun()
+
+    def _know(self, known: dict[object, Exception | None], key: object, compiled: Callable[[], None]) -> None:
+        """Note what is raised, unless too much was compiled before."""
+        if _cpu_s() - self._begun > MOST_CPU_S:
+            return
+        known[key] = None
+        try:
+            compiled()
+        except Exception as error:  # noqa: BLE001 - the compiler raises anything, and not all of it is about the kernel
+            if _is_of_language(error):  # and no tool that is not there
+                known[key] = error
+
+    def _compile_whole(self, src: Any, target: Any, options: Any, more: dict[str, Any]) -> None:
+        src.attrs = _aligned(src.signature.values())
+        _check_shared_memory(self._compile(src, target=target, options=options, **more))
+        self.compiled[src.fn.__name__] = None
+
+
+def _is_one(src: Any, place: int) -> bool:
+    """Whether an argument is a constant for its value: Triton makes one of a whole number that is one."""
+    value = src.constants.get((place,))
+    return type(value) is int and value == 1
+
+
+def _read(src: Any, target: Any, options: Any) -> None:
+    """Have the compiler read a kernel with its constants, by which its text may be another one, and go no further."""
+    from triton._C.libtriton import ir
+    from triton.compiler import make_backend
+
+    backend, context = make_backend(target), ir.context()
+    given = backend.parse_options(dict(options or {}))
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    src.make_ir(target, given, backend.get_codegen_implementation(given), backend.get_module_map(), context)
 
 
 def _aligned(kinds: Iterable[object]) -> dict[tuple[int, ...], list[list[object]]]:

@@ -10,11 +10,14 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
+from gpu_runner.contracts.verify import Status
 from gpu_runner.peaks import AMD, GPUS, Gpu
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
-from gpu_runner.program.objects import DeviceProperties, Native
+from gpu_runner.program.kernels import tensors_in
+from gpu_runner.program.objects import DeviceProperties, Native, Violation
 
 MEMORY_BYTES = 48 * 2**30
 _KIB = 2**10
@@ -84,11 +87,11 @@ class Device:
                 told = dict(zip(("torch.version.cuda", "torch.version.hip"), versions, strict=True))
                 evaluator.members = _Members(evaluator.members | told, told, self._note)
                 evaluator.attribute_of.insert(0, self._attribute)
-                evaluator.on_host = _on_host
+                evaluator.placement = MemoryPlacement()
         if self._facts is not None:
             answers |= _answers(self._facts)
             evaluator.attribute_of.insert(0, self._attribute)
-            evaluator.on_host = _on_host
+            evaluator.placement = MemoryPlacement()
         for path, answer in answers.items():
             evaluator.special[path] = self._noted(answer)
 
@@ -213,6 +216,45 @@ def _answers(facts: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
 
 def _always(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
+
+
+class MemoryPlacement:
+    """Where memory would lie with a GPU, in a process that has none: what torch is asked to put there lies on the host here, as all
+    does."""
+
+    def __init__(self) -> None:
+        self._on_host: dict[int, StorageWeakRef] = {}  # what would lie on the host with a GPU too
+
+    def call(self, function: Native, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call a function of a library with all on the host, and note where its result would lie."""
+        own = function.owner if isinstance(function.owner, torch.Tensor) else None
+        operands = tensors_in((own, args, named))
+        plain = tuple(map(_on_host, args)), {key: _on_host(item) for key, item in named.items()}
+        is_moved = any(new is not old for new, old in zip(plain[0], args, strict=True))
+        is_moved |= any(plain[1][key] is not old for key, old in named.items())
+        given = function(*plain[0], **plain[1])
+        is_on_host = not is_moved and all(map(self.is_on_host, operands))
+        for tensor in tensors_in(given) if is_on_host else ():
+            storage = tensor.untyped_storage()
+            self._on_host[storage._cdata] = StorageWeakRef(storage)  # noqa: SLF001 - as torch itself identifies it
+        if is_moved and isinstance(given, torch.Tensor) and self.is_on_host(given):
+            return given.clone()
+        return given
+
+    def is_on_host(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor would lie on the host, where no kernel can reach it."""
+        known = self._on_host.get(tensor.untyped_storage()._cdata)  # noqa: SLF001 - as above
+        return known is not None and not known.expired()
+
+    def check(self, arguments: Any) -> None:
+        """Look at the arguments of a launch.
+
+        Raises:
+            Violation: one of them would lie on the host.
+        """
+        if any(map(self.is_on_host, tensors_in(arguments))):
+            message = "A kernel is given a tensor that was made without a device: beside a GPU it lies on the CPU."
+            raise Violation("device", message, Status.launch_error)
 
 
 def _on_host(value: Any) -> Any:

@@ -15,7 +15,7 @@ import itertools
 import linecache
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ import torch
 
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import lanes, language, threads, tiles
+from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.evaluator.calls import Calls
 from gpu_runner.program.language import THREAD_KERNELS, TILE_KERNELS, TRITON_KERNELS, KernelLanguage
@@ -42,6 +43,7 @@ BUILTINS = language.words("abs bool float int isinstance len max min range tuple
 _places = itertools.count()
 _made_at: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
 MOST_LETTERS = 200
+MOST_CALLS = 8  # of an autotuned kernel, whose arguments a prune is asked about once more
 _OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
 
 
@@ -72,7 +74,7 @@ class Kernel:
 
     def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launch it."""
-        self._begin(named)
+        self._begin(named, args)
         self._note_fixed(args, named)
         args = tuple(_given(value, self.spoken) for value in args)
         named = {name: _given(value, self.spoken) for name, value in named.items()}
@@ -83,21 +85,24 @@ class Kernel:
     def launch_tiles(self, stream: Any, grid: Any, args: Any) -> None:
         """Launch it as cuTile does, where its arguments come in a tuple: what each hangs on is not told apart."""
         self.evaluator.argument_levels = None
-        self._begin({})
-        args = tuple(_given(value, self.spoken) for value in self.evaluator.iterate(args))
+        args = tuple(self.evaluator.iterate(args))
+        self._begin({}, args)
+        args = tuple(_given(value, self.spoken) for value in args)
         self.evaluator.decisions.launches(self.place, set())
         tiles.launch(stream, tuple(self.evaluator.iterate(grid)), self.real, args)
 
     def launch_threads(self, given: tuple[Any, ...], args: tuple[Any, ...]) -> None:
         """Launch it as CuTe DSL does, compiled for arguments of some kinds: what each hangs on is not told apart."""
         self.evaluator.argument_levels = None
-        self._begin({})
+        self._begin({}, args)
         args = tuple(_given(value, self.spoken) for value in args)
         self.evaluator.decisions.launches(self.place, set())
         threads.launch(self.real, given, args)
 
-    def _begin(self, named: dict[str, Any]) -> None:
+    def _begin(self, named: dict[str, Any], args: tuple[Any, ...]) -> None:
         self.evaluator.launch()
+        if self.evaluator.placement is not None:
+            self.evaluator.placement.check((args, named))
         if named.get("warmup") or self.evaluator.loading:
             raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
         self.prepare()
@@ -207,8 +212,9 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
         options.pop("cache_results", None)
         given = list(configs)
         freeze([given, *options.values()])
-        options = {name: _pruning(evaluator, option) for name, option in options.items()}
-        return lambda kernel: _around(kernel, triton.autotune(configs=given, key=list(key), **options))
+        names = list(key)
+        options = {name: _pruning(evaluator, option, names) for name, option in options.items()}
+        return lambda kernel: _around(kernel, triton.autotune(configs=given, key=names, **options))
 
     def heuristics(values: Any) -> Any:
         import triton
@@ -270,15 +276,32 @@ _OF_THREADS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _pruning(evaluator: Evaluator, option: Any) -> Any:
-    """An option of an autotuner; a prune among its functions knows that the file has written the settings that it is given."""
+def _pruning(evaluator: Evaluator, option: Any, key: Collection[str]) -> Any:
+    """An option of an autotuner; a prune among its functions knows that the file has written the settings that it is given.
+
+    A setting is kept for all calls of one ``key``: those that the prune keeps for other arguments beside it are kept too.
+    """
     prune = option.get("early_config_prune") if isinstance(option, dict) else None
     if not isinstance(prune, Function):
         return option
+    calls: list[dict[str, Any]] = []  # numbers of earlier ones, but for those of the key
 
-    def pruned(configs: Any, given: Any, **named: Any) -> Any:
+    def kept(configs: Any, given: Any, named: dict[str, Any]) -> list[Any]:
         evaluator.argument_levels = [FIXED, GIVEN], dict.fromkeys(named, GIVEN)
-        return evaluator.call_function(prune, (configs, given), named)
+        return list(evaluator.call_function(prune, (configs, given), named))
+
+    def pruned(configs: Any, given: Any, **named: Any) -> list[Any]:
+        found = kept(configs, given, named)
+        before, evaluator.decisions = evaluator.decisions, Decisions()  # what is decided for no call counts for none
+        try:
+            for other in calls:
+                found += [config for config in kept(configs, given | other, named) if config not in found]
+        finally:
+            evaluator.decisions = before
+        free = {name: value for name, value in given.items() if name not in key and isinstance(value, int | float)}
+        if free and free not in calls and len(calls) < MOST_CALLS:
+            calls.append(free)
+        return found
 
     return option | {"early_config_prune": pruned}
 

@@ -512,7 +512,7 @@ def _happened(data: Any) -> int:
 
 
 _DECIDES, _COMPUTES, _LOOPS_OVER = "__kernelsmith_decides__", "__kernelsmith_computes__", "__kernelsmith_loops__"
-_BRANCHES = "__kernelsmith_branches__"
+_BRANCHES, _REACHES = "__kernelsmith_branches__", "__kernelsmith_reaches__"
 _LOOKS_UP, _CUTS = "__kernelsmith_looks_up__", "__kernelsmith_cuts__"
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv,
@@ -528,6 +528,9 @@ noting: dict[
 
 class Noting(ast.NodeTransformer):
     """A kernel's tree that has what it decides and computes of plain numbers noted, each call at the place of its expression."""
+
+    def __init__(self) -> None:
+        self._counted: set[str] = set()  # names that loops count, of which a compiled kernel has a scalar
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.body = [self.visit(statement) for statement in node.body]
@@ -564,8 +567,17 @@ class Noting(ast.NodeTransformer):
         return node if any(isinstance(each, ast.Is | ast.IsNot) for each in node.ops) else _call(_DECIDES, node, node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        behind = [copy.deepcopy(each) for each in node.values[1:]]
+        own = {part.id for part in ast.walk(node.values[0]) if isinstance(part, ast.Name)}
         self.generic_visit(node)
         node.values = [*map(_decided, node.values[:-1]), node.values[-1]]
+        if any(isinstance(part, ast.Call) for each in behind for part in ast.walk(each)):
+            nothing = ast.arguments([], [], None, [], [], None, [])
+            rest = behind[0] if len(behind) == 1 else ast.copy_location(ast.BoolOp(node.op, behind), behind[0])
+            later = ast.copy_location(ast.Lambda(nothing, rest), rest)
+            stops, is_scalar = isinstance(node.op, ast.Or), bool(own & self._counted)
+            first = node.values[0]
+            node.values[0] = _call(_REACHES, first, first, ast.Constant(stops), ast.Constant(is_scalar), later)
         return node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
@@ -601,6 +613,11 @@ class Noting(ast.NodeTransformer):
         return node if isinstance(key, ast.Tuple | ast.Constant) else _call(_LOOKS_UP, node, node.value, key)
 
     def visit_For(self, node: ast.For) -> ast.For:
+        if (
+            isinstance(node.iter, ast.Call)
+            and getattr(node.iter.func, "attr", getattr(node.iter.func, "id", "")) == "range"
+        ):
+            self._counted |= {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
         self.generic_visit(node)
         node.iter = _call(_LOOPS_OVER, node.iter, node.iter)
         return node
@@ -666,7 +683,11 @@ def _asks_alone(node: ast.expr) -> bool:
 
 
 def _is_noted(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in (_DECIDES, _BRANCHES)
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in (_DECIDES, _BRANCHES, _REACHES)
+    )
 
 
 def _in_full(node: ast.AugAssign) -> ast.BinOp:
@@ -723,6 +744,23 @@ def _sequence_notes(decisions: Decisions) -> dict[str, Callable[..., Any]]:
     return {_LOOPS_OVER: loops_over, _LOOKS_UP: looks_up, _CUTS: cuts}
 
 
+def _reaching(decisions: Decisions) -> Callable[..., Any]:
+    """What carries out the loads behind `and` and `or` where Python stops before them: of scalars a compiled kernel goes by all
+    operands."""
+    from triton.language import core
+
+    def reaches(value: Any, stops: bool, is_counted: bool, behind: Callable[[], Any]) -> Any:
+        if (is_counted or isinstance(value, core.tensor)) and bool(value) is stops:
+            before, decisions.is_paused = decisions.is_paused, True
+            try:
+                behind()
+            finally:
+                decisions.is_paused = before
+        return value
+
+    return reaches
+
+
 def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
     """Note what kernels decide and compute of plain numbers, and which loops ran."""
     from triton.language import core
@@ -756,7 +794,8 @@ def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
         _note_called(decisions, name, value, known)
         return result
 
-    noting.update({_DECIDES: decides, _BRANCHES: branches, _COMPUTES: computes, **_sequence_notes(decisions)})
+    noting.update({_DECIDES: decides, _BRANCHES: branches, _COMPUTES: computes, _REACHES: _reaching(decisions)})
+    noting.update(_sequence_notes(decisions))
     transform = interpreter.FunctionRewriter._transform_ast  # noqa: SLF001 - there is no public place for it
 
     @functools.wraps(transform)

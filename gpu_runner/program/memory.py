@@ -137,6 +137,9 @@ class _Guarded:
     def atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any) -> Any:
         addresses, place = self._checked(ptr, mask, val.dtype.itemsize, "writes")
         self._sampled_write(addresses, place, val.dtype.itemsize, adds=True)
+        if self.sample is None and self.is_of_one_block:  # to other programs a read and a write
+            for value in (None, val):
+                self._look_for_races(ptr, addresses, place, value, mask)
         # Who draws a ticket may know that the others have written; whether it goes by the ticket, other orders show.
         if "XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu"):
             self._meet(addresses, sem)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MODULE = "cutlass"
 WARP = 32  # threads
 MOST_THREADS = 1024
+MOST_SHARED = 232_448  # bytes of shared memory that a block has on sm_90, at most
 ACCESSES = (8, 16, 32, 64, 128)  # bits
 _threads: list[int] = [0]  # of the block that runs
 
@@ -302,6 +303,7 @@ class Started:
         fn.__globals__.setdefault("__kernelsmith_tl__", tl)  # by which Triton knows that it is to be interpreted
         fn.__annotations__ = dict.fromkeys(_constants(fn), "constexpr")  # as Triton names them
         _teach(tl)
+        _shared.clear()
         _threads[0] = threads
         try:
             with tiles.floored():
@@ -582,6 +584,10 @@ def alloc_smem(dtype: Dtype, size: int) -> SharedNumbers:
         _shared.clear()
     made = SharedNumbers(size, dtype, block)
     _shared.append(made)
+    taken = sum(each.size * each.dtype.width // 8 for each in _shared)
+    if taken > MOST_SHARED:
+        message = f"A block takes {taken:,} bytes of shared memory, and a GPU has at most {MOST_SHARED:,} for one."
+        raise Violation("shared memory", message, Status.launch_error)
     return made
 
 

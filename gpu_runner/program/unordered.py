@@ -26,6 +26,15 @@ def order_of(count: int) -> Any:
     return interpreter.np.random.default_rng((_SEED[0], count)).permutation(count)
 
 
+def elements_of_a_thread(count: int) -> int:
+    """How many of so many elements, a power of two, a thread combines one after the other before threads do; 1 where no order is
+    drawn."""
+    if _SEED[0] is None or count < 4:
+        return 1
+    most: int = min(3, count.bit_length() - 2)
+    return 1 << 1 + (_SEED[0] + count) % most
+
+
 def reordered(data: Any, axis: int = -1) -> Any:
     """A block along one axis in the order that is drawn."""
     order = order_of(data.shape[axis])

@@ -1247,7 +1247,9 @@ class _Compiling:
         self._candidate, self._context, self._original = candidate, context, original
         self._pool = ThreadPoolExecutor(1, "compiling")
         self._asked = SimpleQueue[Proof | None]()
-        self._known: set[tuple[str, frozenset[str]]] = set()  # dtype and kernels of the cases that were asked about
+        # Dtype and kernels of the cases that were asked about, and the dimensions of one, by which arguments are constants.
+        self._known: set[tuple[str, frozenset[str], frozenset[str]]] = set()
+        self._decided: dict[SeenDecision, int] = {}  # in kernels, when a case was asked about last
         self._launched: dict[str, None] = {}
         self._pending: Future[tuple[VerdictFinding | None, set[str]]] | None = None
         self._child: ChildSession | None = None
@@ -1266,13 +1268,16 @@ class _Compiling:
         self._pool.shutdown()
 
     def take(self, proof: Proof, answer: CaseAnswer) -> None:
-        """Ask about a case, unless one of the same dtype launched the same kernels."""
+        """Ask about a case, unless one of the same dtype launched the same kernels, which have decided all of it before."""
         case = proof.case
+        decided = {one: seen for one, seen in answer.decisions.items() if one.in_kernel}
         is_usual = case.content is Content.ordinary and not (case.may_raise or case.is_empty or case.compiling)
         is_there = not case.gpu or getattr(GPUS.get(case.gpu), "architecture", "") == COMPILED_FOR
-        key = case.dtype, frozenset(answer.launched)
-        if is_usual and is_there and key not in self._known and answer.launched:
+        key = case.dtype, frozenset(answer.launched), frozenset(dim for dim, size in case.sizes if size == 1)
+        is_new = key not in self._known or decided != self._decided  # by constants, some of it
+        if is_usual and is_there and is_new and answer.launched:
             self._known.add(key)
+            self._decided = decided
             self._asked.put(proof)
         self._launched |= dict.fromkeys(answer.launched)
 

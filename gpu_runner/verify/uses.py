@@ -23,9 +23,11 @@ CHOOSING = ("no_grad", "plain", "subset")
 LEAST_ELEMENTS = 32  # of the largest input: of fewer a wrong value says little
 USES_A_CASE = 2
 MOST_SUBSETS = 14  # of the inputs that want a gradient: every one of four inputs
+MOST_CHANGED = 4  # inputs that are changed by themselves
 MOST_OF_MEASURED = 4
 MOST_OF_WIDE = 3
 WIDE = 4096  # columns
+STRIDED = (MemoryLayout.apart, MemoryLayout.permuted)  # of inputs that a function may copy, or keep as they are
 
 # How a sentence about a use begins.
 WORDS = {
@@ -77,15 +79,8 @@ class Uses:
         # What is derived from equal upstream gradients is zero for softmax and the like.
         # And from a copy that a function makes of its input there is no way back to it.
         can_double = case.layout == MemoryLayout.dense and case.upstream == MemoryLayout.dense
-        able = {
-            "double": can_double,
-            "changed": case.layout == MemoryLayout.dense,  # a copy that a function made may be kept by any means
-            "elsewhere": case.layout == MemoryLayout.apart,  # of dense tensors copies lie as they do
-        }
-        fit = [use for use in self._left if able.get(use.kind, True)]
-        fit = sorted(fit, key=lambda use: use.kind not in able)[
-            :USES_A_CASE
-        ]  # those that few cases can have come first
+        fit = [use for use in self._left if use.layout in ("", case.layout) and (use.kind != "double" or can_double)]
+        fit = sorted(fit, key=lambda use: not use.layout)[:USES_A_CASE]  # those that few cases can have come first
         self._left = [use for use in self._left if use not in fit]
         if not fit and case.layout not in self._layouts:
             # Code of its own for calls without gradients may know fewer layouts.
@@ -114,8 +109,16 @@ def uses_of(proof: Proof) -> list[Use]:
     found = [Use("no_grad")]
     if not proof.has_backward or proof.form.mutates:
         return found
-    found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "double", "saved", "elsewhere")]
-    found += [Use("changed", (what,)) for what in ("inputs", "outputs")]
+    found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "saved")]
+    found += [Use("double", layout=MemoryLayout.dense)]
+    found += [Use("elsewhere", layout=MemoryLayout.apart)]  # of dense tensors copies lie as they do
+    # Each input by itself too: of several changed at once autograd sees whichever it has saved. A copy that a function makes of one
+    # with gaps may be kept by any means, and gives the gradients as they were.
+    each = proof.wanted[:MOST_CHANGED]
+    together = ("inputs", "outputs", *(each if len(each) > 1 else ()))
+    found += [Use("changed", (what,), MemoryLayout.dense) for what in together]
+    deep = [name for name in each if proof.inputs[name].dim() > 1]
+    found += [Use("changed", (name,), layout) for layout in STRIDED for name in deep]
     if sum(laid is not None for laid in proof.upstream) > 1 and proof.case.dtype == "float32":
         found.append(Use("outputs"))
     if len(proof.wanted) > 1:

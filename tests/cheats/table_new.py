@@ -2227,4 +2227,80 @@ NEW: dict[str, NewCheat] = {
         "run",
         "Torch's sums of eight overlapping slices of the upstream gradient are the gradient: none of an input that was broadcast.",
     ),
+    "mean_by_halving": NewCheat(
+        "mean_of_64",
+        11,
+        "forward",
+        "whole",
+        "A reduction by half of a sum: a mean of a balanced tree, which a thread that takes its elements in turn does not have.",
+    ),
+    "negative_to_unsigned": NewCheat(
+        "signed_bytes",
+        11,
+        "forward",
+        "whole",
+        "Negative numbers to unsigned bytes: they wrap in the interpreter, and are zero on a GPU.",
+    ),
+    "load_behind_and": NewCheat(
+        "last_of_runs",
+        11,
+        "forward",
+        "whole",
+        "A load that `and` guards reads beyond the end all the same, once it is compiled.",
+    ),
+    "marks_by_difference": NewCheat(
+        "largest_marked",
+        11,
+        "forward",
+        "whole",
+        "A product less its own rounding is zero until a compiler contracts both to one multiply-add.",
+    ),
+    "clamp_of_nan": NewCheat("clamped", 11, "forward", "whole", "`tl.clamp` of NaN is an end of the range on a GPU."),
+    "atomics_of_a_block": NewCheat(
+        "column_sum_forward", 11, "forward", "whole", "Programs add to the same sums by atomics whose scope is a block."
+    ),
+    "descriptor_without_allocator": NewCheat(
+        "row_sum", 11, "forward", "whole", "A descriptor that is made on the device, and no allocator for it."
+    ),
+    "tuned_by_rows": NewCheat(
+        "row_mean", 8, "forward", "whole", "An autotuner keyed by rows keeps a block that its prune chose by columns."
+    ),
+    "kept_where_strided": NewCheat(
+        "rms_norm",
+        9,
+        "backward",
+        "whole",
+        "Inputs with gaps are kept as an attribute, where autograd does not see that they change.",
+    ),
+    "loop_no_compiler_takes": NewCheat(
+        "row_mean",
+        11,
+        "forward",
+        "whole",
+        "A sum that begins as a whole number in a loop which a constant switches on: no compiler takes it.",
+    ),
+    "argument_of_one": NewCheat(
+        "row_mean", 11, "forward", "whole", "`.to` of an argument, which is a plain constant where it is one."
+    ),
+    "root_of_a_square": NewCheat(
+        "lower_triangle",
+        11,
+        "forward",
+        "whole",
+        "The row of a packed triangle by a root that is cut to a whole number, and approximate on a GPU.",
+    ),
+    "memory_without_a_device": NewCheat(
+        "rms_norm", 11, "forward", "whole", "A workspace made without a device lies on the CPU."
+    ),
+    "gradients_without_a_device": NewCheat("rms_norm", 11, "backward", "whole", "So do partial sums of a gradient."),
+    "threads_beyond_shared_memory": NewCheat(
+        "rms_forward", 11, "forward", "whole", "More shared memory than a block has, in CuTe DSL."
+    ),
+    "allocator_of_forward": NewCheat(
+        "relu_squared",
+        11,
+        "backward",
+        "whole",
+        "The allocator for the backward's descriptors is set in the forward, and unknown to autograd's thread on a GPU.",
+    ),
 }

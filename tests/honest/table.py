@@ -170,4 +170,10 @@ HONEST: dict[str, Honest] = {
     "words_of_six": Honest("six_words", "six words, each with a formula of its own"),
     "softplus_gain": Honest("softplus_gain", "the softplus of a parameter, whose gradient a loop over rows adds up"),
     "rms_rows_in_steps": Honest("rms_forward", "rows seven apart, more programs than rows, whose last ones return"),
+    "neighbour_behind_mask": Honest("last_of_runs", "a neighbour by a masked load, whose mask a condition repeats"),
+    "counts_of_own_block": Honest("counts_of_rows", "atomics of a block's scope, in memory of that block alone"),
+    "row_mean_tuned_by_columns": Honest("row_mean", "triton.autotune with a prune by what its key names"),
+    "clamp_hands_on_nan": Honest("clamped", "tl.clamp that hands on NaN"),
+    "row_mean_of_constant_blocks": Honest("row_mean", "a loop over a constant number of blocks"),
+    "relu_squared_described_backward": Honest("relu_squared", "descriptors in both passes, each with an allocator"),
 }

@@ -146,8 +146,8 @@ class Calls(Names):
                 args, named = tuple(map(self.callback, args)), {key: self.callback(item) for key, item in named.items()}
             if function.name not in language.KEEPS_NO_ORDER:
                 self._check_order(args)
-            if self.on_host is not None and function.name != "apply":
-                args, named = tuple(map(self.on_host, args)), {key: self.on_host(item) for key, item in named.items()}
+            if self.placement is not None and function.name != "apply":
+                return self.placement.call(function, args, named)
         elif not isinstance(function, Instance | functools.partial | torch.nn.Module) and not is_of_the_runner(
             function
         ):

@@ -84,7 +84,9 @@ class EvaluationState:
         self.frozen: dict[int, Any] = {}  # by identity; keeps what it names alive
         # Models of members, by full name. As values they are called by native code too, such as ``map``.
         self.special: dict[str, Callable[..., Any]] = {}
-        self.on_host: Callable[[Any], Any] | None = None  # puts on the host what a library is asked to put on a GPU
+        self.placement: Any = (
+            None  # of memory, where a program is told of a GPU that is not there: `devices.MemoryPlacement`
+        )
         self.members: dict[str, Any] = {}  # of libraries, once each, so that a member is itself
         self.attribute_of: list[
             Callable[[Any, str], Any]

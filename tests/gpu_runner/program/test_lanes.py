@@ -80,6 +80,14 @@ FIXED = {
     "a choice among constants": "tl.where(tl.full((), 1.0, tl.float32) > 2.0, x, x + 1)",
     "a quotient of constants": "x if triton.cdiv(12, 4) > 4 else x + 1",
 }
+ALLOCATED = """
+def _memory(size, alignment, stream):
+    return torch.empty(size, dtype=torch.int8)
+
+
+def candidate(x):
+    triton.set_allocator(_memory)
+"""
 INNER = {"_pick": "a > 1e9", "_part": "block > 4095", "_share": "block > 4096"}  # by the helper that decides
 HELPER = """
 @triton.constexpr_function
@@ -123,6 +131,7 @@ def one_sided() -> list[tuple[str, str]]:
     body = "\n    ".join(f"n_again = {text}" for text in (HIDDEN | FIXED).values())
     text = CANDIDATE.replace("{body}", body).replace("\n@triton.jit\ndef _kernel(", HELPER)
     text = text.replace("torch.empty(x.shape, dtype=torch.int32)", "torch.zeros(x.shape, dtype=torch.int32)")
+    text = text.replace("\ndef candidate(x):\n", ALLOCATED)
     problem, context = parse_problem(PROBLEM), surroundings()
     cases = [Case("drawn", (("T", 10), ("H", width)), "float32", 5) for width in (40, 20)]
     proofs, _ = prove(problem, cases, context)

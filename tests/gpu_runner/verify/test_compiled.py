@@ -50,7 +50,7 @@ def compiled(text: str, original: str | None = None, launched: tuple[str, ...] =
     trial, proof = _Trial(), proofs("reglu")[0]
     sources = [one and CandidateSource((SourceFile("candidate.py", one),)) for one in (text, original)]
     with _Compiling(cast(CandidateSource, sources[0]), surroundings(), cast(Any, sources[1])) as compiling:
-        compiling.take(proof, cast(CaseAnswer, SimpleNamespace(launched=dict.fromkeys(launched, 1))))
+        compiling.take(proof, cast(CaseAnswer, SimpleNamespace(launched=dict.fromkeys(launched, 1), decisions={})))
         compiling.end(trial, proof.form)
     return trial
 
@@ -115,3 +115,17 @@ def test_what_is_refused_of_an_original_too_is_named_alone() -> None:
     trial = compiled(text, text)
     assert trial.findings == []
     assert trial.refused == [Check("compile_left_out", "_both", True)]
+
+
+@pytest.mark.parametrize(
+    ("inside", "again"),
+    [
+        ("n_cols.to(tl.int64)", "_both[(1,)](a, b, y, 1, BLOCK=32)"),
+        ("n_cols if BLOCK == 32 else tl.zeros((5,), tl.int32)", "_both[(1,)](a, b, y, a.shape[-1], BLOCK=64)"),
+    ],
+)
+def test_a_kernel_is_read_again_with_other_constants_and_with_an_argument_of_one(inside: str, again: str) -> None:
+    text = GOOD.replace("_both[(1,)](a, b, y, 1, BLOCK=64)", again).replace("if float(y[0, 0]) > 0.0:", "if True:")
+    text = text.replace("tl.program_id(0).to(tl.int64) * n_cols", f"tl.program_id(0) * ({inside})")
+    trial = compiled(text)
+    assert [finding.status for finding in trial.findings] == [Status.compile_error]

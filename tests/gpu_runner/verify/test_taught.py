@@ -257,3 +257,57 @@ def test_a_pipelined_loop_reads_nothing_that_it_stored_within_its_stages(
         return
     with pytest.raises(ChildError, match="reads in line 12 what it stored"):
         ran(kernel, "float32", tmp_path)
+
+
+def test_a_product_and_a_sum_are_rounded_once(tmp_path: Path) -> None:
+    given, x = ran(PLAIN + "    m = v * 0.3\n" + STORE.format("m - v * 0.3"), "float32", tmp_path)
+    exact = x.double() * float(torch.tensor(0.3))
+    assert torch.equal(given, (exact - (x * torch.tensor(0.3)).double()).float())
+    assert given.any()
+
+
+def test_a_clamp_cuts_what_is_no_number_unless_it_is_to_hand_that_on(tmp_path: Path) -> None:
+    odd = PLAIN + "    v = tl.where(v > 0.0, float('nan'), v)\n"
+    for more, is_kept in (("", False), (", propagate_nan=tl.PropagateNan.ALL", True)):
+        given, x = ran(odd + STORE.format(f"tl.clamp(v, -1.0, 1.0{more})"), "float32", tmp_path)
+        assert torch.equal(given.isnan(), (x > 0.0) & is_kept)
+
+
+def test_a_negative_number_is_zero_where_there_is_no_sign(tmp_path: Path) -> None:
+    given, x = ran(PLAIN + STORE.format("(v * 10.0).to(tl.uint8).to(tl.float32)"), "float32", tmp_path)
+    assert torch.equal(given, (x * 10.0).trunc().clamp(min=0.0))
+
+
+def test_the_root_of_a_square_may_be_less(tmp_path: Path) -> None:
+    given, _ = ran(PLAIN + STORE.format("tl.sqrt((at * at).to(tl.float32))"), "float32", tmp_path)
+    assert torch.equal(given.ceil(), torch.arange(COUNT).float())
+    assert given[3] < 3.0
+    assert given[4] == 4.0
+
+
+@pytest.mark.parametrize(
+    "condition", ["count < 0 and {}", "count > 0 or {}", "(count < 0) and (at.shape[0] > 1 and {})"]
+)
+def test_what_stands_behind_a_scalar_is_loaded_all_the_same(condition: str, tmp_path: Path) -> None:
+    behind = condition.format("tl.load(x + count + 4096) > 0.0")
+    with pytest.raises(ChildError, match="memory that it was not given"):
+        ran(PLAIN + f"    if {behind}:\n        v = v + 1.0\n" + STORE.format("v"), "float32", tmp_path)
+
+
+def test_what_stands_behind_a_constant_is_not(tmp_path: Path) -> None:
+    text = PLAIN + "    if N < 4 and tl.load(x + 4096) > 0.0:\n        v = v + 1.0\n" + STORE.format("v")
+    given, x = ran(text, "float32", tmp_path)
+    assert torch.equal(given, x)
+
+
+def test_atomics_of_a_block_are_none_to_other_programs(tmp_path: Path) -> None:
+    add = "    tl.atomic_add(y + at, v, mask=at < count, sem='relaxed', scope='{}')\n"
+    with pytest.raises(ChildError, match="at once"):
+        ran(PLAIN + add.format("cta"), "float32", tmp_path, "(2,)")
+    given, x = ran(PLAIN + add.format("gpu"), "float32", tmp_path, "(2,)")
+    assert torch.equal(given, 2.0 * x)
+
+
+def test_a_descriptor_needs_an_allocator(tmp_path: Path) -> None:
+    with pytest.raises(ChildError, match="allocator"):
+        ran(PLAIN + STORE.format("tl.make_tensor_descriptor(x, (70,), (1,), (128,)).load([0])"), "float32", tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from gpu_runner.verify.cases import Case, MemoryLayout
 from gpu_runner.verify.judge import choose_cases, prove
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.truth import MOST_RESTARTS, BadProblem, Oracle
+from gpu_runner.verify.uses import STRIDED
 from tests.cheats.trial import proofs, source_of_problem, surroundings
 
 NARROW = """
@@ -105,9 +107,11 @@ def test_a_reference_that_takes_too_much_memory_is_asked_for_other_cases_afterwa
         assert oracle.prove(case, None) is not None
 
 
-def test_inputs_are_changed_before_the_backward_where_no_function_copies_them() -> None:
+def test_each_input_is_changed_before_the_backward_where_it_is_dense_and_where_it_is_not() -> None:
     for name in ("reglu", "rms_norm"):
         dealt = [(proof.case, use) for proof in proofs(name) for use in proof.uses]
-        changed = [case for case, use in dealt if use.kind == "changed"]
-        assert len(changed) == 2
-        assert all(case.layout == MemoryLayout.dense for case in changed)
+        changed = [(case.layout, use) for case, use in dealt if use.kind == "changed"]
+        assert all(layout == use.layout for layout, use in changed)
+        counts = Counter(layout for layout, _ in changed)
+        assert counts.pop(MemoryLayout.dense) == 4
+        assert counts.keys() == set(STRIDED)
