@@ -13,8 +13,8 @@ import structlog
 from service.commands.command import Command, ParsedComment
 from service.commands.parser import may_hold_command, parse_comment
 from service.dispatch.bisecting import bisect
+from service.dispatch.context import CommandContext, GivenDecision, context_of, decide, is_person, moment, reply_once
 from service.dispatch.desk import Desk
-from service.dispatch.hearing import GivenDecision, Hearing, decide, hear, is_person, moment, reply_once
 from service.dispatch.payloads import (
     EventPlace,
     MalformedPayloadError,
@@ -72,7 +72,7 @@ from workers.redaction import secret_in
 log = structlog.get_logger(__name__)
 
 ON_BASE = (Verb.create, Verb.fuse)  # start from the base branch wherever they are asked for
-VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
+VERBS: dict[Verb, Callable[[CommandContext, Command], str | None]] = {
     Verb.create: create,
     Verb.optimize: optimize,
     Verb.modify: modify,
@@ -103,33 +103,33 @@ def carry_out(desk: Desk, text: WrittenText, *, decided: bool = False) -> str:
     if not is_person(desk, text):
         return "not from a person"
     github = desk.client(text.place.repository, text.place.installation_id)
-    hearing = hear(desk, github, text)
-    refused = hearing.may_command()
+    context = context_of(desk, github, text)
+    refused = context.may_command()
     if isinstance(refused, Refused) and refused.silent:
         log.info("command_not_answered", by=text.actor.login, reason=refused.reason.value)
         return refused.reason.value
     _acknowledge(github, text)
-    answers = _answers(hearing, parsed, decided=decided)
+    answers = _answers(context, parsed, decided=decided)
     reply_once(desk, github, text, answers)
     return f"{len(parsed.commands)} commands, {len(parsed.errors)} errors, {len(answers)} answers"
 
 
-def _answers(hearing: Hearing, parsed: ParsedComment, *, decided: bool) -> tuple[str, ...]:
-    login = hearing.text.actor.login
+def _answers(context: CommandContext, parsed: ParsedComment, *, decided: bool) -> tuple[str, ...]:
+    login = context.text.actor.login
     commands = [command for command in parsed.commands if not (decided and command.verb in DECIDING)]
-    if isinstance(hearing.may_command(), Refused):
-        return (reply_no_permission(login, hearing.permission),)
-    if (secret := secret_in(hearing.text.body)) is not None:
+    if isinstance(context.may_command(), Refused):
+        return (reply_no_permission(login, context.permission),)
+    if (secret := secret_in(context.text.body)) is not None:
         kind, line = secret
-        log.warning("secret_in_command", kind=kind, by=login, source=hearing.text.source, line=line)
+        log.warning("secret_in_command", kind=kind, by=login, source=context.text.source, line=line)
         return (reply_secret(kind, f"Line {line}"),)
     answers = [reply_command_errors(parsed.errors)] if parsed.errors else []
     for command in commands:
-        log.info("command", verb=command.verb.value, by=login, source=hearing.text.source, line=command.line)
-        if command.verb in DECIDING and isinstance(hearing.may_decide(), Refused):
-            answer: str | None = reply_no_permission(login, hearing.permission, decides=True)
+        log.info("command", verb=command.verb.value, by=login, source=context.text.source, line=command.line)
+        if command.verb in DECIDING and isinstance(context.may_decide(), Refused):
+            answer: str | None = reply_no_permission(login, context.permission, decides=True)
         else:
-            answer = VERBS[command.verb](hearing, command)
+            answer = VERBS[command.verb](context, command)
         if answer is not None:
             answers.append(answer)
     return tuple(dict.fromkeys(answers))
@@ -162,11 +162,11 @@ def carry_out_review(desk: Desk, review: SubmittedReview) -> str:
 def _decide_by_review(desk: Desk, review: SubmittedReview, decision: Decision, job: JobView) -> str:
     text = review.text
     github = desk.client(text.place.repository, text.place.installation_id)
-    hearing = hear(desk, github, text)
-    refused = hearing.may_decide()
+    context = context_of(desk, github, text)
+    refused = context.may_decide()
     if isinstance(refused, Refused):
         if job.state is JobState.waiting and not refused.silent:
-            reply_once(desk, github, text, (reply_no_permission(text.actor.login, hearing.permission, decides=True),))
+            reply_once(desk, github, text, (reply_no_permission(text.actor.login, context.permission, decides=True),))
         return "no permission"
     lines = github.pulls.review_comments(text.place.number, review.review_id) if decision is Decision.revise else ()
     secret = secret_in("\n".join((text.body, *(line.body for line in lines))))
@@ -207,16 +207,16 @@ def carry_out_push(desk: Desk, event: PullEvent) -> str:
     pull = github.pulls.get(place.number)
     outdated = [job for job in jobs if job.request.head_sha != pull.head_sha]
     for job in outdated:
-        hearing = _as_asked(desk, job, place)
-        again = is_own(hearing, pull) and not isinstance(hearing.may_command(), Refused)
+        context = _as_asked(desk, job, place)
+        again = is_own(context, pull) and not isinstance(context.may_command(), Refused)
         moved = f"the pull request moved on to {code(pull.head_sha[:12])}"
         follows = "It is measured anew" if again else f"`/kernel {job.request.verb.value}` looks at that one"
         if not desk.inbox.cancel(job.job_id, PUSHER, f"{moved}. {follows}"):
             continue
         log.info("job_superseded", job_id=job.job_id, head_sha=pull.head_sha, again=again)
-        if again and (refused := measure_again(hearing, job, f"{job.request.key}@{pull.head_sha}")) is not None:
+        if again and (refused := measure_again(context, job, f"{job.request.key}@{pull.head_sha}")) is not None:
             log.info("not_measured_again", job_id=job.job_id, reason=refused)
-            _not_again(hearing, refused)
+            _not_again(context, refused)
     return f"{len(outdated)} superseded"
 
 
@@ -254,13 +254,13 @@ def _of_pull(desk: Desk, place: EventPlace) -> tuple[JobView, ...]:
     return desk.inbox.find_jobs(place.repository, active=True, pull_number=place.number)
 
 
-def _as_asked(desk: Desk, job: JobView, place: EventPlace) -> Hearing:
-    """A hearing of whoever asked for the job, with what they may do now."""
+def _as_asked(desk: Desk, job: JobView, place: EventPlace) -> CommandContext:
+    """The context of a command by whoever asked for the job, with what they may do now."""
     asked = job.request.origin
     text = WrittenText(
         place, Sender(asked.author, "User"), f"job-{job.job_id}", "", None, asked.comment_id, asked.url, ""
     )
-    return hear(desk, desk.client(place.repository, place.installation_id), text)
+    return context_of(desk, desk.client(place.repository, place.installation_id), text)
 
 
 BUTTON_DECISIONS = {APPROVE: Decision.approve, REVISE: Decision.revise}
@@ -280,47 +280,47 @@ def carry_out_rerequest(desk: Desk, rerequest: Rerequest) -> str:
     text = WrittenText(place, rerequest.actor, f"check-{job_id}", "", None, None, asked.url, "", commit_sha=seen)
     if not is_person(desk, text):
         return "not from a person"
-    hearing = hear(desk, desk.client(place.repository, place.installation_id), text)
-    if isinstance(hearing.may_command(), Refused):
+    context = context_of(desk, desk.client(place.repository, place.installation_id), text)
+    if isinstance(context.may_command(), Refused):
         return "no permission"
     verb, _, bound = rerequest.button.partition("/")
     if verb in BUTTON_DECISIONS:
-        return _decide_by_button(hearing, job, BUTTON_DECISIONS[verb], bound, rerequest.head_sha)
+        return _decide_by_button(context, job, BUTTON_DECISIONS[verb], bound, rerequest.head_sha)
     if verb == CANCEL:
         return "cancelled" if desk.inbox.cancel(job.job_id, rerequest.actor.login) else "the job has ended"
-    return _again(hearing, job)
+    return _again(context, job)
 
 
-def _decide_by_button(hearing: Hearing, job: JobView, decision: Decision, bound: str, sha: str) -> str:
-    if isinstance(hearing.may_decide(), Refused):
+def _decide_by_button(context: CommandContext, job: JobView, decision: Decision, bound: str, sha: str) -> str:
+    if isinstance(context.may_decide(), Refused):
         return "no permission"
     waits = job.checkpoint
     if job.state is not JobState.waiting or waits is None or bound != f"{waits.stage.value}/{waits.attempt}":
         return "that checkpoint does not wait"
-    given = GivenDecision(f"{job.job_id}/{decision.value}/{bound}", decision, sha, hearing.text.actor.login, "")
-    return decide(hearing.desk, job, given).outcome.value
+    given = GivenDecision(f"{job.job_id}/{decision.value}/{bound}", decision, sha, context.text.actor.login, "")
+    return decide(context.desk, job, given).outcome.value
 
 
-def _again(hearing: Hearing, job: JobView) -> str:
+def _again(context: CommandContext, job: JobView) -> str:
     if job.state is JobState.done and job.request.verb in MEASURING:
-        known = hearing.desk.inbox.find_jobs(job.request.origin.repository, number=job.request.origin.number)
+        known = context.desk.inbox.find_jobs(job.request.origin.repository, number=job.request.origin.number)
         same = [other for other in known if other.request.key.startswith(f"{job.request.key}+")]
         if any(other.state in ACTIVE for other in same):
             return "it is measured again already"
-        refused = measure_again(hearing, job, f"{job.request.key}+{len(same) + 1}")
-        return "measured again" if refused is None else _not_again(hearing, refused)
+        refused = measure_again(context, job, f"{job.request.key}+{len(same) + 1}")
+        return "measured again" if refused is None else _not_again(context, refused)
     if job.state not in STOPPED:
         return "the job did not stop"
     try:
-        done = retry_job(hearing, job, fresh_start(hearing, job))
+        done = retry_job(context, job, fresh_start(context, job))
     except AnswerError as answer:
-        return _not_again(hearing, answer.text)
+        return _not_again(context, answer.text)
     return "retried" if done else "the job did not stop"
 
 
-def _not_again(hearing: Hearing, why: str) -> str:
+def _not_again(context: CommandContext, why: str) -> str:
     """Say in a comment why nothing follows: a check run has no place for it, and a push was not asked with a comment."""
-    reply_once(hearing.desk, hearing.github, replace(hearing.text, body=why), (why,))  # once for each reason
+    reply_once(context.desk, context.github, replace(context.text, body=why), (why,))  # once for each reason
     return f"not begun anew: {why}"
 
 

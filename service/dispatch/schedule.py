@@ -10,8 +10,8 @@ import structlog
 
 from gpu_runner.contracts import from_json
 from service.commands.command import GivenOptions
+from service.dispatch.context import configuration
 from service.dispatch.desk import Desk
-from service.dispatch.hearing import configuration
 from service.github.clients import Installed
 from service.github.errors import GitHubError, TransientError
 from service.repo_config import RepoConfig, job_options

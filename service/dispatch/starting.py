@@ -12,7 +12,7 @@ from service.commands.command import Command, CommandError, ErrorCode, GistLink,
 from service.commands.grammar import SHA
 from service.commands.parser import resolve_problem
 from service.commands.values import model_name
-from service.dispatch.hearing import SLACK, Hearing
+from service.dispatch.context import SLACK, CommandContext
 from service.github.client import GitHubClient
 from service.github.errors import ConflictError, ForbiddenError, MissingError
 from service.github.records import PullInfo
@@ -56,31 +56,31 @@ class AnswerError(Exception):
         self.text = text
 
 
-def find_problem(hearing: Hearing, command: Command, ref: str, sha: str) -> ProblemText:
+def find_problem(context: CommandContext, command: Command, ref: str, sha: str) -> ProblemText:
     """The problem, read and checked as far as that is possible without running it; only a create must have one.
 
     Raises:
         AnswerError: there is none, or it cannot be used.
     """
     name = command.name or ""
-    problem = resolve_problem(command, hearing.text.issue_body)
+    problem = resolve_problem(command, context.text.issue_body)
     _refuse_secret(problem)
     if problem.kind is ProblemKind.missing:
         if command.verb is not Verb.create:
             return problem
         raise AnswerError(reply_empty_create(name))
-    asks = hearing.desk.inbox.has_models()
+    asks = context.desk.inbox.has_models()
     if problem.kind is ProblemKind.words and not asks:
         raise AnswerError(reply_words_without_model(name))
-    if asks and problem.kind is not ProblemKind.permalink and hearing.desk.inbox.needs_model(problem):
+    if asks and problem.kind is not ProblemKind.permalink and context.desk.inbox.needs_model(problem):
         return problem
     if problem.kind is ProblemKind.path:
-        _check_path(hearing, problem, ref, sha)
+        _check_path(context, problem, ref, sha)
         return problem
     if problem.kind is ProblemKind.permalink and command.permalink is not None:
-        problem = _read_permalink(hearing, problem, command.permalink)
+        problem = _read_permalink(context, problem, command.permalink)
         _refuse_secret(problem)
-    if not (asks and hearing.desk.inbox.needs_model(problem)):
+    if not (asks and context.desk.inbox.needs_model(problem)):
         _check(problem.text)
     return problem
 
@@ -98,10 +98,10 @@ def _check(source: str) -> None:
         raise AnswerError(reply_failure(failure)) from error
 
 
-def _check_path(hearing: Hearing, problem: ProblemText, ref: str, sha: str) -> None:
+def _check_path(context: CommandContext, problem: ProblemText, ref: str, sha: str) -> None:
     path = problem.path or ""
     try:
-        text = hearing.github.repository.text(path, sha)
+        text = context.github.repository.text(path, sha)
     except ConflictError as error:
         raise AnswerError(reply_failure(Failure(FailureCode.problem, str(error), "Name a Python file."))) from error
     if text is None:
@@ -109,16 +109,16 @@ def _check_path(hearing: Hearing, problem: ProblemText, ref: str, sha: str) -> N
         raise AnswerError(reply_failure(Failure(FailureCode.problem, f"there is no file `{path}` on `{ref}`", fix)))
 
 
-def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink | GistLink) -> ProblemText:
+def _read_permalink(context: CommandContext, problem: ProblemText, link: Permalink | GistLink) -> ProblemText:
     # The same words for what is not there and for what this person may not see: the bot tells no secrets.
     url = problem.url or ""
     unreadable = AnswerError(reply_unreadable_link(url))
     path = link.path
     try:
         if isinstance(link, GistLink):
-            path, source = _gist_file(hearing, link)
+            path, source = _gist_file(context, link)
         else:
-            github = _reader(hearing, link)
+            github = _reader(context, link)
             source = github.repository.text(path, link.ref) if github is not None else None
     except (MissingError, ForbiddenError) as error:
         raise unreadable from error
@@ -131,13 +131,13 @@ def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink | Gi
     return ProblemText(ProblemKind.permalink, source, path=path, url=url)
 
 
-def _gist_file(hearing: Hearing, link: GistLink) -> tuple[str, str | None]:
+def _gist_file(context: CommandContext, link: GistLink) -> tuple[str, str | None]:
     """The name and text of the file that a link to a gist means; no text where the gist has no such file.
 
     Raises:
         ConflictError: the link names no file, and the gist has several.
     """
-    entries = hearing.github.gists.files(link.gist, link.revision)
+    entries = context.github.gists.files(link.gist, link.revision)
     files = tuple(file for file in entries if is_relative_path(file.name))
     if link.path:
         files = tuple(file for file in files if file.name == link.path)
@@ -154,14 +154,14 @@ def _anchor(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def _reader(hearing: Hearing, link: Permalink) -> GitHubClient | None:
+def _reader(context: CommandContext, link: Permalink) -> GitHubClient | None:
     """A client for a repository that the person who asks may read as well; None where that is not so."""
-    if link.repository.lower() == hearing.repository.full_name.lower():
-        return hearing.github
-    github = hearing.github.of(link.repository)
+    if link.repository.lower() == context.repository.full_name.lower():
+        return context.github
+    github = context.github.of(link.repository)
     if not github.repository.info().private:
         return github
-    return github if github.repository.permission(hearing.text.actor.login) in READING else None
+    return github if github.repository.permission(context.text.actor.login) in READING else None
 
 
 ON_HEAD = (
@@ -183,34 +183,34 @@ class Start:
     pull: PullInfo | None = None
 
 
-def start_of(hearing: Hearing, verb: Verb, number: int, *, is_pull: bool, bound: str = "") -> Start:
+def start_of(context: CommandContext, verb: Verb, number: int, *, is_pull: bool, bound: str = "") -> Start:
     """Where a job starts that was asked for under an issue or a pull request; ``bound`` is the head that its writer saw.
 
     Raises:
         AnswerError: there is nothing to start from, or this person may not start from it.
     """
     if not is_pull or verb not in ON_HEAD:
-        return Start(*base(hearing))
-    pull = hearing.github.pulls.get(number)
+        return Start(*base(context))
+    pull = context.github.pulls.get(number)
     if pull.state != OPEN:
-        return Start(*base(hearing))
-    check_head(hearing, pull, bound)
-    if is_own(hearing, pull):
+        return Start(*base(context))
+    check_head(context, pull, bound)
+    if is_own(context, pull):
         return Start(pull.head_branch, pull.head_sha, pull=pull)
     # The branch of a fork is nobody's to push to, and pushed to a branch here its code would run with this repository's secrets.
     owner = (pull.head_repository or "unknown").partition("/")[0]
     return Start(f"{owner}:{pull.head_branch}", pull.head_sha, read_only=True, pull=pull)
 
 
-def base(hearing: Hearing) -> tuple[str, str]:
+def base(context: CommandContext) -> tuple[str, str]:
     """The branch that pull requests go to, and its head at this moment.
 
     Raises:
         AnswerError: there is no such branch.
     """
-    configured = hearing.config.base_branch
-    branch = configured or hearing.repository.default_branch
-    sha = hearing.github.git.head(branch)
+    configured = context.config.base_branch
+    branch = configured or context.repository.default_branch
+    sha = context.github.git.head(branch)
     if sha is not None:
         return branch, sha
     if configured is not None:
@@ -219,12 +219,12 @@ def base(hearing: Hearing) -> tuple[str, str]:
     raise AnswerError(reply_failure(Failure(FailureCode.layout, "the repository is empty", "Push a first commit.")))
 
 
-def is_own(hearing: Hearing, pull: PullInfo) -> bool:
+def is_own(context: CommandContext, pull: PullInfo) -> bool:
     """Whether a pull request's branch is in this repository."""
-    return (pull.head_repository or "").lower() == hearing.repository.full_name.lower()
+    return (pull.head_repository or "").lower() == context.repository.full_name.lower()
 
 
-def check_head(hearing: Hearing, pull: PullInfo, bound: str) -> None:
+def check_head(context: CommandContext, pull: PullInfo, bound: str) -> None:
     """Make sure that a pull request's head may be run, and is what the person saw; ``bound`` is that commit where it is known.
 
     Raises:
@@ -232,12 +232,12 @@ def check_head(hearing: Hearing, pull: PullInfo, bound: str) -> None:
     """
     if bound and bound != pull.head_sha:
         raise AnswerError(reply_moved(bound, pull.head_sha))
-    if is_own(hearing, pull):
+    if is_own(context, pull):
         return
-    if isinstance(hearing.may_decide(), Refused):
-        raise AnswerError(reply_fork_needs_writer(hearing.text.actor.login))
+    if isinstance(context.may_decide(), Refused):
+        raise AnswerError(reply_fork_needs_writer(context.text.actor.login))
     # Whoever owns the fork can push after a maintainer has read the code and before the command is heard.
-    if not bound and _pushed_since(pull, hearing.text.given_at):
+    if not bound and _pushed_since(pull, context.text.given_at):
         raise AnswerError(reply_moved("", pull.head_sha))
 
 
@@ -251,20 +251,20 @@ DAY_S = 24 * 3600.0
 RAISED = "once the limit is raised"
 
 
-def limit_reply(hearing: Hearing) -> str | None:
+def limit_reply(context: CommandContext) -> str | None:
     """The answer to a create beyond the limits; None where it is within them."""
-    limits, login = hearing.config.limits, hearing.text.actor.login
+    limits, login = context.config.limits, context.text.actor.login
     return (
-        _jobs(hearing)
-        or _gpu(hearing, limits.gpu_minutes_per_day, None, "this repository")
-        or _gpu(hearing, limits.gpu_minutes_per_day_per_person, login, "one person")
+        _jobs(context)
+        or _gpu(context, limits.gpu_minutes_per_day, None, "this repository")
+        or _gpu(context, limits.gpu_minutes_per_day_per_person, login, "one person")
     )
 
 
-def _jobs(hearing: Hearing) -> str | None:
-    login, now_s = hearing.text.actor.login.lower(), hearing.desk.clock()
-    most = hearing.config.limits.jobs_per_day_per_person
-    started = hearing.desk.inbox.submitted_since(hearing.text.place.repository, now_s - DAY_S)
+def _jobs(context: CommandContext) -> str | None:
+    login, now_s = context.text.actor.login.lower(), context.desk.clock()
+    most = context.config.limits.jobs_per_day_per_person
+    started = context.desk.inbox.submitted_since(context.text.place.repository, now_s - DAY_S)
     own = sorted(at_s for author, at_s in started if author.lower() == login)
     if len(own) < most:
         return None
@@ -272,9 +272,9 @@ def _jobs(hearing: Hearing) -> str | None:
     return reply_limit("jobs a day for one person", len(own), most, again)
 
 
-def _gpu(hearing: Hearing, most: int, author: str | None, whose: str) -> str | None:
-    since = hearing.desk.clock() - DAY_S
-    used = hearing.desk.inbox.gpu_seconds_since(hearing.text.place.repository, since, author) / 60
+def _gpu(context: CommandContext, most: int, author: str | None, whose: str) -> str | None:
+    since = context.desk.clock() - DAY_S
+    used = context.desk.inbox.gpu_seconds_since(context.text.place.repository, since, author) / 60
     # Without a GPU nothing is ever used up, so a limit of zero minutes stops nobody there.
     if used < most or used == 0:
         return None
@@ -291,101 +291,101 @@ LookOver = Callable[[str, ProblemText, str, JobOptions], str | Failure]
 WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.port, Verb.fuse, Verb.tune)
 
 
-def create(hearing: Hearing, command: Command) -> str | None:
+def create(context: CommandContext, command: Command) -> str | None:
     """Start a new kernel; give the answer where no job is started."""
 
-    return _start(hearing, command, hearing.desk.inbox.look_over)
+    return _start(context, command, context.desk.inbox.look_over)
 
 
-def optimize(hearing: Hearing, command: Command) -> str | None:
+def optimize(context: CommandContext, command: Command) -> str | None:
     """Start to make a kernel faster, to tune or to profile it; give the answer where no job is started."""
-    return _start(hearing, command, hearing.desk.inbox.look_over_optimize)
+    return _start(context, command, context.desk.inbox.look_over_optimize)
 
 
-def modify(hearing: Hearing, command: Command) -> str | None:
+def modify(context: CommandContext, command: Command) -> str | None:
     """Start to change a kernel as a person says; give the answer where no job is started."""
 
     def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
-        return hearing.desk.inbox.look_over_modify(name, command.text, problem, snapshot, options.layout)
+        return context.desk.inbox.look_over_modify(name, command.text, problem, snapshot, options.layout)
 
-    return _start(hearing, command, look_over)
+    return _start(context, command, look_over)
 
 
-def port(hearing: Hearing, command: Command) -> str | None:
+def port(context: CommandContext, command: Command) -> str | None:
     """Start to port a kernel to a target; give the answer where no job is started."""
-    return _start(hearing, command, hearing.desk.inbox.look_over_port)
+    return _start(context, command, context.desk.inbox.look_over_port)
 
 
-def fuse(hearing: Hearing, command: Command) -> str | None:
+def fuse(context: CommandContext, command: Command) -> str | None:
     """Start to fuse a model; give the answer where no job is started."""
 
     def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
-        return hearing.desk.inbox.look_over_fuse(name, problem, snapshot, options.layout)
+        return context.desk.inbox.look_over_fuse(name, problem, snapshot, options.layout)
 
-    return _start(hearing, replace(command, name=model_name(command)), look_over)
+    return _start(context, replace(command, name=model_name(command)), look_over)
 
 
-def nightly(hearing: Hearing, command: Command) -> str | None:
+def nightly(context: CommandContext, command: Command) -> str | None:
     """Start to measure the default branch, as every night; give the answer where no job is started."""
-    key, inbox = hearing.key(command), hearing.desk.inbox
-    active = inbox.find_jobs(hearing.text.place.repository, active=True)
-    options = job_options(command.options, hearing.config)
+    key, inbox = context.key(command), context.desk.inbox
+    active = inbox.find_jobs(context.text.place.repository, active=True)
+    options = job_options(command.options, context.config)
     # Nights on hosts of other architectures go on side by side: their numbers are other series.
     nights = [job for job in active if job.request.verb is Verb.nightly and job.request.options.gpu == options.gpu]
-    known = job_of(hearing, key) or next(iter(nights), None)
+    known = job_of(context, key) or next(iter(nights), None)
     if known is not None:
-        return None if known.request.key == key else reply_known(known, hearing.links(known))
-    refused = hearing.config_reply or limit_reply(hearing)
+        return None if known.request.key == key else reply_known(known, context.links(known))
+    refused = context.config_reply or limit_reply(context)
     if refused is not None:
         return refused
     try:
-        base_ref, base_sha = base(hearing)
+        base_ref, base_sha = base(context)
     except AnswerError as answer:
         return answer.text
     request = JobRequest(
         key=key,
         verb=command.verb,
         kernel="nightly",
-        origin=origin(hearing),
+        origin=origin(context),
         base_ref=base_ref,
         base_sha=base_sha,
-        snapshot=hearing.desk.snapshot(hearing.github, base_sha),
+        snapshot=context.desk.snapshot(context.github, base_sha),
         problem=ProblemText(ProblemKind.missing),
         options=options,
         kernels=command.names,
     )
-    return submit(hearing, request, dry_run=command.options.dry_run)
+    return submit(context, request, dry_run=command.options.dry_run)
 
 
-def _start(hearing: Hearing, command: Command, look_over: LookOver) -> str | None:
-    key = hearing.key(command)
-    if job_of(hearing, key) is not None:
+def _start(context: CommandContext, command: Command, look_over: LookOver) -> str | None:
+    key = context.key(command)
+    if job_of(context, key) is not None:
         return None
-    known = None if command.name is None else _at_work_on(hearing, command, command.name)
+    known = None if command.name is None else _at_work_on(context, command, command.name)
     if known is not None:
-        return reply_known(known, hearing.links(known))
-    refused = hearing.config_reply or limit_reply(hearing)
+        return reply_known(known, context.links(known))
+    refused = context.config_reply or limit_reply(context)
     if refused is not None:
         return refused
-    text, options = hearing.text, job_options(command.options, hearing.config)
+    text, options = context.text, job_options(command.options, context.config)
     try:
-        start = start_of(hearing, command.verb, text.place.number, is_pull=text.place.is_pull, bound=text.commit_sha)
-        problem = find_problem(hearing, command, start.ref, start.sha)
-        snapshot = hearing.desk.snapshot(hearing.github, start.sha)
-        wanted = command.name or _touched(hearing, command, start, snapshot, options)
+        start = start_of(context, command.verb, text.place.number, is_pull=text.place.is_pull, bound=text.commit_sha)
+        problem = find_problem(context, command, start.ref, start.sha)
+        snapshot = context.desk.snapshot(context.github, start.sha)
+        wanted = command.name or _touched(context, command, start, snapshot, options)
     except AnswerError as answer:
         return answer.text
     name = look_over(wanted, problem, snapshot, options)
     if isinstance(name, Failure):
         return reply_failure(name)
-    known = _at_work_on(hearing, command, name)
+    known = _at_work_on(context, command, name)
     if known is not None:
-        return reply_known(known, hearing.links(known))
+        return reply_known(known, context.links(known))
     request = JobRequest(
         key=key,
         verb=command.verb,
         kernel=name,
-        origin=origin(hearing),
+        origin=origin(context),
         base_ref=start.ref,
         base_sha=start.sha,
         snapshot=snapshot,
@@ -394,19 +394,19 @@ def _start(hearing: Hearing, command: Command, look_over: LookOver) -> str | Non
         words=command.text,
         read_only=start.read_only,
     )
-    return submit(hearing, request, dry_run=command.options.dry_run)
+    return submit(context, request, dry_run=command.options.dry_run)
 
 
-def submit(hearing: Hearing, request: JobRequest, *, dry_run: bool) -> str | None:
+def submit(context: CommandContext, request: JobRequest, *, dry_run: bool) -> str | None:
     """Start a job; or, where it is only to be told, say what it would do and may take."""
-    inbox = hearing.desk.inbox
+    inbox = context.desk.inbox
     if dry_run:
         return reply_dry_run(request, inbox.estimate(request))
     inbox.submit(request)
     return None
 
 
-def _touched(hearing: Hearing, command: Command, start: Start, snapshot: str, options: JobOptions) -> str:
+def _touched(context: CommandContext, command: Command, start: Start, snapshot: str, options: JobOptions) -> str:
     """The kernel that the pull request changes, where the command names none.
 
     Raises:
@@ -417,19 +417,19 @@ def _touched(hearing: Hearing, command: Command, start: Start, snapshot: str, op
             ErrorCode.missing_argument, verb=command.verb, about="NAME", line=command.line, raw=command.raw
         )
         raise AnswerError(reply_command_errors((error,)))
-    compared = hearing.github.git.compare(start.pull.base_branch, start.sha)
+    compared = context.github.git.compare(start.pull.base_branch, start.sha)
     if compared is None:
         raise AnswerError(reply_no_comparison(start.pull.base_branch, start.sha))
-    before = hearing.desk.snapshot(hearing.github, compared.merge_base_sha)
-    touched = hearing.desk.inbox.touched_kernel(before, snapshot, options.layout)
+    before = context.desk.snapshot(context.github, compared.merge_base_sha)
+    touched = context.desk.inbox.touched_kernel(before, snapshot, options.layout)
     if isinstance(touched, Failure):
         raise AnswerError(reply_failure(touched))
     return touched
 
 
-def origin(hearing: Hearing) -> Origin:
+def origin(context: CommandContext) -> Origin:
     """Where a command was given."""
-    place, text = hearing.text.place, hearing.text
+    place, text = context.text.place, context.text
     return Origin(
         repository=place.repository,
         number=place.number,
@@ -441,22 +441,22 @@ def origin(hearing: Hearing) -> Origin:
     )
 
 
-def job_of(hearing: Hearing, key: str) -> JobView | None:
+def job_of(context: CommandContext, key: str) -> JobView | None:
     """The job that this very command started, when its delivery was handled before."""
-    place = hearing.text.place
-    jobs = hearing.desk.inbox.find_jobs(place.repository, number=place.number)
+    place = context.text.place
+    jobs = context.desk.inbox.find_jobs(place.repository, number=place.number)
     return next((job for job in jobs if job.request.key == key), None)
 
 
-def _at_work_on(hearing: Hearing, command: Command, name: str) -> JobView | None:
+def _at_work_on(context: CommandContext, command: Command, name: str) -> JobView | None:
     """A job that writes the same kernel; what is written under one pull request hinders nobody elsewhere."""
     if command.verb not in WRITING:
         return None
-    active = hearing.desk.inbox.find_jobs(hearing.text.place.repository, active=True)
+    active = context.desk.inbox.find_jobs(context.text.place.repository, active=True)
     # The job of this very command may have been started in this moment, by another process that handles the same delivery.
-    other = [job for job in active if job.request.key != hearing.key(command)]
+    other = [job for job in active if job.request.key != context.key(command)]
     same = [job for job in other if job.request.kernel == name and job.request.verb in WRITING]
-    place = hearing.text.place
+    place = context.text.place
     return next(
         (job for job in same if _pull_of(job.request.origin) == (place.number if place.is_pull else None)), None
     )
@@ -479,36 +479,36 @@ class ComparedChange:
     head_sha: str
 
 
-def measure(hearing: Hearing, command: Command) -> str | None:
+def measure(context: CommandContext, command: Command) -> str | None:
     """Start to compare; give the answer where no job is started."""
-    key, options = hearing.key(command), job_options(command.options, hearing.config)
-    return _comparison_start(hearing, key, command.verb, command.names, options, dry_run=command.options.dry_run)
+    key, options = context.key(command), job_options(command.options, context.config)
+    return _comparison_start(context, key, command.verb, command.names, options, dry_run=command.options.dry_run)
 
 
-def measure_again(hearing: Hearing, job: JobView, key: str) -> str | None:
+def measure_again(context: CommandContext, job: JobView, key: str) -> str | None:
     """Start the comparison of a job anew, on the commits that are there now; give the answer where no job is started."""
-    return _comparison_start(hearing, key, job.request.verb, job.request.kernels, job.request.options)
+    return _comparison_start(context, key, job.request.verb, job.request.kernels, job.request.options)
 
 
 def _comparison_start(
-    hearing: Hearing, key: str, verb: Verb, names: tuple[str, ...], options: JobOptions, *, dry_run: bool = False
+    context: CommandContext, key: str, verb: Verb, names: tuple[str, ...], options: JobOptions, *, dry_run: bool = False
 ) -> str | None:
-    if job_of(hearing, key) is not None:
+    if job_of(context, key) is not None:
         return None
-    refused = hearing.config_reply or limit_reply(hearing)
+    refused = context.config_reply or limit_reply(context)
     if refused is not None:
         return refused
     try:
-        change = _change(hearing, verb, options.against)
+        change = _change(context, verb, options.against)
     except AnswerError as answer:
         return answer.text
     joined = ",".join(names)
-    desk, github = hearing.desk, hearing.github
+    desk, github = context.desk, context.github
     request = JobRequest(
         key=key,
         verb=verb,
         kernel=joined if 0 < len(joined) <= MAX_JOINED else change.name,
-        origin=origin(hearing),
+        origin=origin(context),
         base_ref=change.base_ref,
         base_sha=change.base_sha,
         snapshot=desk.snapshot(github, change.base_sha),
@@ -518,43 +518,43 @@ def _comparison_start(
         head_sha=change.head_sha,
         head_snapshot=desk.snapshot(github, change.head_sha),
     )
-    return submit(hearing, request, dry_run=dry_run)
+    return submit(context, request, dry_run=dry_run)
 
 
-def _change(hearing: Hearing, verb: Verb, against: str | None) -> ComparedChange:
+def _change(context: CommandContext, verb: Verb, against: str | None) -> ComparedChange:
     if against is not None:
-        _check_reference(hearing, against)
-    change = _of_pull(hearing, against) if hearing.text.place.is_pull else _of_branch(hearing, verb, against)
+        _check_reference(context, against)
+    change = _of_pull(context, against) if context.text.place.is_pull else _of_branch(context, verb, against)
     if change.base_sha == change.head_sha:
         raise AnswerError(reply_no_change(change.head_sha, against or change.base_ref))
     return change
 
 
-def _of_pull(hearing: Hearing, against: str | None) -> ComparedChange:
-    number = hearing.text.place.number
-    pull = hearing.github.pulls.get(number)
-    check_head(hearing, pull, hearing.text.commit_sha)
-    compared = hearing.github.git.compare(against or pull.base_branch, pull.head_sha)
+def _of_pull(context: CommandContext, against: str | None) -> ComparedChange:
+    number = context.text.place.number
+    pull = context.github.pulls.get(number)
+    check_head(context, pull, context.text.commit_sha)
+    compared = context.github.git.compare(against or pull.base_branch, pull.head_sha)
     if compared is None:
         raise AnswerError(reply_no_comparison(against or pull.base_branch, pull.head_sha))
     base_sha = compared.merge_base_sha if against is None else compared.base_sha
     return ComparedChange(f"pull-{number}", pull.base_branch, base_sha, pull.head_sha)
 
 
-def _of_branch(hearing: Hearing, verb: Verb, against: str | None) -> ComparedChange:
+def _of_branch(context: CommandContext, verb: Verb, against: str | None) -> ComparedChange:
     if against is None:
         raise AnswerError(reply_no_pull(verb))
-    branch, head_sha = base(hearing)
-    compared = hearing.github.git.compare(against, head_sha)
+    branch, head_sha = base(context)
+    compared = context.github.git.compare(against, head_sha)
     if compared is None:
         raise AnswerError(reply_no_comparison(against, head_sha))
-    return ComparedChange(f"issue-{hearing.text.place.number}", branch, compared.base_sha, head_sha)
+    return ComparedChange(f"issue-{context.text.place.number}", branch, compared.base_sha, head_sha)
 
 
-def _check_reference(hearing: Hearing, against: str) -> None:
+def _check_reference(context: CommandContext, against: str) -> None:
     # By its id, or by the name that GitHub gives to every pull request's head, a fork's commit can be reached as well.
     anywhere = SHA.fullmatch(against.lower()) is not None or against.lower().startswith(("pull/", "refs/"))
-    if anywhere and isinstance(hearing.may_decide(), Refused):
+    if anywhere and isinstance(context.may_decide(), Refused):
         fix = "Name a branch or a tag, or let somebody with write permission give this command."
         message = f"`{against}` may be a commit of a fork, whose code runs only when a maintainer asks for it"
         raise AnswerError(reply_failure(Failure(FailureCode.forbidden, message, fix)))

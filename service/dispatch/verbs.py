@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.commands.command import Command
-from service.dispatch.hearing import SLACK, GivenDecision, Hearing, decide, moment
+from service.dispatch.context import SLACK, CommandContext, GivenDecision, decide, moment
 from service.dispatch.starting import WRITING, AnswerError, measure_again, start_of
 from service.report.layout import MessageKind, find_marker
 from service.report.nightly import reply_no_regression, reply_nothing_to_triage, reply_triaged
@@ -38,68 +38,68 @@ class Fresh:
     snapshot: str
 
 
-def help_(_hearing: Hearing, command: Command) -> str:
+def help_(_hearing: CommandContext, command: Command) -> str:
     """Explain the commands, or one of them."""
     return help_text(command.topic)
 
 
-def status(hearing: Hearing, command: Command) -> str:
+def status(context: CommandContext, command: Command) -> str:
     """Say where jobs are."""
-    jobs = _jobs(hearing, command.job)
+    jobs = _jobs(context, command.job)
     if command.job is not None and not jobs:
-        return reply_unknown_job(command.job, _jobs(hearing, None))
-    return reply_jobs([(job, hearing.links(job)) for job in jobs])
+        return reply_unknown_job(command.job, _jobs(context, None))
+    return reply_jobs([(job, context.links(job)) for job in jobs])
 
 
-def explain(hearing: Hearing, command: Command) -> str:
+def explain(context: CommandContext, command: Command) -> str:
     """Show what is known of a kernel; nothing is run."""
-    name, repository = command.name or "", hearing.text.place.repository
-    jobs = [j for j in hearing.desk.inbox.find_jobs(repository) if name in (j.request.kernel, *j.request.kernels)]
-    recent = [(job, hearing.links(job)) for job in reversed(jobs[-MOST_JOBS:])]
+    name, repository = command.name or "", context.text.place.repository
+    jobs = [j for j in context.desk.inbox.find_jobs(repository) if name in (j.request.kernel, *j.request.kernels)]
+    recent = [(job, context.links(job)) for job in reversed(jobs[-MOST_JOBS:])]
     return reply_explain(name, kernel_states(repository, name), recent, len(jobs))
 
 
-def cancel(hearing: Hearing, command: Command) -> str | None:
+def cancel(context: CommandContext, command: Command) -> str | None:
     """Cancel a job; its report then says so."""
-    job = _one(hearing, command, ACTIVE)
+    job = _one(context, command, ACTIVE)
     if isinstance(job, str):
         return job
-    done = hearing.desk.inbox.cancel(job.job_id, hearing.text.actor.login)
-    now = hearing.desk.inbox.get_job(job.job_id) or job
-    return None if done or _cancelled_since(hearing, now) else reply_cancel(now, done=False)
+    done = context.desk.inbox.cancel(job.job_id, context.text.actor.login)
+    now = context.desk.inbox.get_job(job.job_id) or job
+    return None if done or _cancelled_since(context, now) else reply_cancel(now, done=False)
 
 
-def _cancelled_since(hearing: Hearing, job: JobView) -> bool:
+def _cancelled_since(context: CommandContext, job: JobView) -> bool:
     # A command whose delivery is handled a second time finds what it did itself, and was answered by the job's report.
     ends = [event.at for event in job.timeline if event.kind == "cancelled"]
-    ended, given = moment(ends[-1] if ends else None), moment(hearing.text.given_at)
-    return bool(ended and given and hearing.desk.at_github(ended) + SLACK >= given)
+    ended, given = moment(ends[-1] if ends else None), moment(context.text.given_at)
+    return bool(ended and given and context.desk.at_github(ended) + SLACK >= given)
 
 
-def retry(hearing: Hearing, command: Command) -> str | None:
+def retry(context: CommandContext, command: Command) -> str | None:
     """Have a job go on that stopped, or that was cancelled where none stopped; a comparison that is done is made once more."""
-    job = _one(hearing, command, (JobState.failed,), (JobState.cancelled,))
+    job = _one(context, command, (JobState.failed,), (JobState.cancelled,))
     if isinstance(job, str):
         return job
     if job.state is JobState.done and job.request.verb not in WRITING and job.request.head_sha is not None:
-        return measure_again(hearing, job, hearing.key(command))
+        return measure_again(context, job, context.key(command))
     try:
-        fresh = fresh_start(hearing, job)
+        fresh = fresh_start(context, job)
     except AnswerError as answer:
         return answer.text
-    done = retry_job(hearing, job, fresh)
-    return reply_retry(hearing.desk.inbox.get_job(job.job_id) or job, done=done, fresh=fresh is not None)
+    done = retry_job(context, job, fresh)
+    return reply_retry(context.desk.inbox.get_job(job.job_id) or job, done=done, fresh=fresh is not None)
 
 
-def retry_job(hearing: Hearing, job: JobView, fresh: Fresh | None) -> bool:
+def retry_job(context: CommandContext, job: JobView, fresh: Fresh | None) -> bool:
     """Have a job go on, or start over."""
-    by = hearing.text.actor.login
+    by = context.text.actor.login
     if fresh is None:
-        return hearing.desk.inbox.retry(job.job_id, by)
-    return hearing.desk.inbox.retry(job.job_id, by, fresh.snapshot, fresh.sha)
+        return context.desk.inbox.retry(job.job_id, by)
+    return context.desk.inbox.retry(job.job_id, by, fresh.snapshot, fresh.sha)
 
 
-def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
+def fresh_start(context: CommandContext, job: JobView) -> Fresh | None:
     """The commit to start over on; None where the job can go on from where it stopped.
 
     Raises:
@@ -112,8 +112,8 @@ def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
     if not moved and job.head_sha is not None:
         return None
     request = job.request
-    asked, bound = request.origin, hearing.text.commit_sha
-    start = start_of(hearing, request.verb, asked.number, is_pull=asked.is_pull, bound=bound)
+    asked, bound = request.origin, context.text.commit_sha
+    start = start_of(context, request.verb, asked.number, is_pull=asked.is_pull, bound=bound)
     if start.ref != request.base_ref and request.origin.is_pull:
         where = f"the branch `{request.base_ref}` of #{request.origin.number}"
         message = f"job `{job.job_id}` was for {where}, which is not open any more"
@@ -122,24 +122,24 @@ def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
     sha = start.sha
     if not moved and sha == job.request.base_sha:
         return None
-    return Fresh(sha, hearing.desk.snapshot(hearing.github, sha))
+    return Fresh(sha, context.desk.snapshot(context.github, sha))
 
 
-def approve(hearing: Hearing, command: Command) -> str | None:
+def approve(context: CommandContext, command: Command) -> str | None:
     """Approve at a checkpoint."""
-    return _decide(hearing, command, Decision.approve)
+    return _decide(context, command, Decision.approve)
 
 
-def revise(hearing: Hearing, command: Command) -> str | None:
+def revise(context: CommandContext, command: Command) -> str | None:
     """Have a stage done again."""
-    return _decide(hearing, command, Decision.revise)
+    return _decide(context, command, Decision.revise)
 
 
-def _decide(hearing: Hearing, command: Command, decision: Decision) -> str | None:
-    jobs = _jobs(hearing, None)
+def _decide(context: CommandContext, command: Command, decision: Decision) -> str | None:
+    jobs = _jobs(context, None)
     waiting = [job for job in jobs if job.state is JobState.waiting]
     if not waiting:
-        return _not_waiting(hearing, jobs, command, decision)
+        return _not_waiting(context, jobs, command, decision)
     if command.sha is not None:
         named = [job for job in waiting if job.checkpoint and (job.checkpoint.sha or "").startswith(command.sha)]
         waiting = named or waiting
@@ -148,23 +148,25 @@ def _decide(hearing: Hearing, command: Command, decision: Decision) -> str | Non
     job = waiting[0]
     sha = command.sha or (job.checkpoint.sha if job.checkpoint else None) or ""
     given = GivenDecision(
-        hearing.key(command), decision, sha, hearing.text.actor.login, hearing.text.given_at, command.text
+        context.key(command), decision, sha, context.text.actor.login, context.text.given_at, command.text
     )
-    return reply_decision(decide(hearing.desk, job, given), decision, sha, job)
+    return reply_decision(decide(context.desk, job, given), decision, sha, job)
 
 
-def _not_waiting(hearing: Hearing, jobs: tuple[JobView, ...], command: Command, decision: Decision) -> str | None:
+def _not_waiting(
+    context: CommandContext, jobs: tuple[JobView, ...], command: Command, decision: Decision
+) -> str | None:
     if not jobs:
         return reply_no_job(command.verb)
     # The store knows a decision that was made by this very command, when its delivery is handled a second time.
-    given = GivenDecision(hearing.key(command), decision, command.sha or "", hearing.text.actor.login, "", command.text)
-    result = decide(hearing.desk, jobs[0], given)
+    given = GivenDecision(context.key(command), decision, command.sha or "", context.text.actor.login, "", command.text)
+    result = decide(context.desk, jobs[0], given)
     return reply_decision(result, decision, given.sha, jobs[0]) if result.job_id else reply_nothing_waits(jobs[0])
 
 
-def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
+def _jobs(context: CommandContext, job_id: str | None) -> tuple[JobView, ...]:
     """The jobs that a command may speak of, newest first: by id, or of this conversation; never another repository's."""
-    inbox, place = hearing.desk.inbox, hearing.text.place
+    inbox, place = context.desk.inbox, context.text.place
     if job_id is not None:
         job = inbox.get_job(job_id)
         ours = job is not None and job.request.origin.repository.lower() == place.repository.lower()
@@ -175,11 +177,11 @@ def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
     return tuple(sorted(by_id.values(), key=lambda job: job.created_at, reverse=True))
 
 
-def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> JobView | str:
+def _one(context: CommandContext, command: Command, *states: tuple[JobState, ...]) -> JobView | str:
     """The job that a command means, or the answer where that is not clear; the first states that any job has count."""
-    jobs = _jobs(hearing, command.job)
+    jobs = _jobs(context, command.job)
     if command.job is not None:
-        return jobs[0] if jobs else reply_unknown_job(command.job, _jobs(hearing, None))
+        return jobs[0] if jobs else reply_unknown_job(command.job, _jobs(context, None))
     by_state = [[job for job in jobs if job.state in wanted] for wanted in states]
     fitting = next((some for some in by_state if some), [])
     if len(fitting) > 1:
@@ -189,15 +191,15 @@ def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> J
     return reply_no_job(command.verb)
 
 
-def triaged(hearing: Hearing, command: Command) -> str:
+def triaged(context: CommandContext, command: Command) -> str:
     """Make what is measured now the base of the issue's series, and close the issue; give the answer."""
-    marker = find_marker(hearing.text.issue_body)
+    marker = find_marker(context.text.issue_body)
     if marker is None or marker.kind is not MessageKind.regression or marker.key is None:
         return reply_no_regression()
-    place = hearing.text.place
-    reason = f"{hearing.text.actor.login}: {command.text}"
-    count = hearing.desk.inbox.triage(place.repository, marker.key, reason)
+    place = context.text.place
+    reason = f"{context.text.actor.login}: {command.text}"
+    count = context.desk.inbox.triage(place.repository, marker.key, reason)
     if count == 0:
         return reply_nothing_to_triage()
-    hearing.github.issues.close(place.number)
+    context.github.issues.close(place.number)
     return reply_triaged(count)

@@ -13,7 +13,7 @@ import structlog
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HubServer
 from service.deliveries import Unheard
-from service.dispatch.hearing import moment
+from service.dispatch.context import moment
 from service.github.clock import GitHubClock
 from service.github.errors import from_answer
 from tests.few import few

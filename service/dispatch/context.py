@@ -69,7 +69,7 @@ def moment(text: str | None) -> datetime | None:
 
 
 @dataclass(frozen=True)
-class Hearing:
+class CommandContext:
     """What every command is carried out with."""
 
     desk: Desk
@@ -107,14 +107,14 @@ def is_person(desk: Desk, text: WrittenText) -> bool:
     return isinstance(answer, Allowed)
 
 
-def hear(desk: Desk, github: GitHubClient, text: WrittenText) -> Hearing:
+def context_of(desk: Desk, github: GitHubClient, text: WrittenText) -> CommandContext:
     """Ask GitHub what is to be known before words are obeyed: the permission, and the default branch's configuration."""
     repository = github.repository.info()
     config, reply = configuration(github, repository.default_branch)
     permission = github.repository.permission(text.actor.login)
     if config.teams and permission.lower() not in WRITING:
         config = _with_teams(github, config, text.actor.login)
-    return Hearing(desk, github, text, repository, permission, config, reply, desk.clients.bot_login())
+    return CommandContext(desk, github, text, repository, permission, config, reply, desk.clients.bot_login())
 
 
 def _with_teams(github: GitHubClient, config: RepoConfig, login: str) -> RepoConfig:
