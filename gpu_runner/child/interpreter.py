@@ -51,8 +51,8 @@ def teach_interpreter() -> None:
         setattr(builder, name, _cutting(getattr(builder, name)))
     builder.create_sqrt = _approximate_root(builder.create_sqrt)
     builder.create_fmul = _multiplying(builder.create_fmul)
-    builder.create_fadd = _contracted(builder.create_fadd, 1.0)
-    builder.create_fsub = _contracted(builder.create_fsub, -1.0)
+    builder.create_fadd = _contracted(builder.create_fadd, 1)
+    builder.create_fsub = _contracted(builder.create_fsub, -1)
     builder.create_srem = _floored(interpreter.np.remainder, builder.create_srem)
     interpreter.interpreter_builder.codegen_fns["min_dot_size"] = _least_of_a_product
     builder.create_dot = _summed_alike(builder.create_dot)
@@ -386,26 +386,24 @@ def _multiplying(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_fmul
 
 
-def _contracted(original: Callable[..., Any], sign: float) -> Callable[..., Any]:
+def _contracted(original: Callable[..., Any], sign: int) -> Callable[..., Any]:
     """Round a product and a sum in float32 once, as the multiply-add does of which Triton lets LLVM make one.
 
     Source: the option ``enable_fp_fusion`` of a launch, which is on by default.
     """
     from triton.runtime import interpreter
 
-    numpy = interpreter.np
+    wide, operate = interpreter.np.float64, interpreter.np.add if sign > 0 else interpreter.np.subtract
 
     def add(self: Any, lhs: Any, rhs: Any) -> Any:
         result = original(self, lhs, rhs)
-        factors = getattr(lhs, "factors", None) or getattr(rhs, "factors", None)
-        if factors is None or result.data.dtype.char != "f":
-            return result
-        exact = numpy.multiply(*factors, dtype="float64")
-        if getattr(lhs, "factors", None) is not None:
-            whole = exact + sign * rhs.data
-        else:
-            whole = lhs.data + sign * exact
-        result.data = whole.astype("float32")
+        factors = getattr(lhs, "factors", None)
+        first, second = factors, None if factors else getattr(rhs, "factors", None)
+        if (first or second) and result.data.dtype.char == "f":
+            one, other = (
+                pair[0].astype(wide) * pair[1] if pair else each.data for pair, each in ((first, lhs), (second, rhs))
+            )
+            result.data = operate(one, other).astype(result.data.dtype)
         return result
 
     return add

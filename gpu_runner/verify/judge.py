@@ -1271,11 +1271,14 @@ class _Compiling:
         """Ask about a case, unless one of the same dtype launched the same kernels, which have decided all of it before."""
         case = proof.case
         decided = {one: seen for one, seen in answer.decisions.items() if one.in_kernel}
-        is_usual = case.content is Content.ordinary and not (case.may_raise or case.is_empty or case.compiling)
         is_there = not case.gpu or getattr(GPUS.get(case.gpu), "architecture", "") == COMPILED_FOR
+        if not is_there:  # it is compiled as where host code is told of none
+            proof = replace(proof, case=replace(case, gpu="", multiprocessors=0))
+        is_usual = case.content is Content.ordinary and not (case.is_empty or case.compiling)
+        is_usual = is_usual and (bool(case.gpu) or not case.may_raise)
         key = case.dtype, frozenset(answer.launched), frozenset(dim for dim, size in case.sizes if size == 1)
         is_new = key not in self._known or decided != self._decided  # by constants, some of it
-        if is_usual and is_there and is_new and answer.launched:
+        if is_usual and is_new and answer.launched:
             self._known.add(key)
             self._decided = decided
             self._asked.put(proof)
