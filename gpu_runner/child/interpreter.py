@@ -304,8 +304,7 @@ def _summed_alike(original: Callable[..., Any]) -> Callable[..., Any]:
     A GPU adds in the order of the inner dimension, whatever the block, so that a backward kernel computes the scores of forward
     again to the last bit. BLAS adds in another order for each shape of operands.
     """
-    import numpy as np
-    from triton.runtime.interpreter import TensorHandle
+    from triton.runtime.interpreter import TensorHandle, np
 
     def create(self: Any, first: Any, second: Any, third: Any, *rest: Any) -> Any:
         if any(handle.data.dtype != np.float32 for handle in (first, second, third)):

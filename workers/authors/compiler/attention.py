@@ -165,8 +165,8 @@ class _Attention:
             groups.setdefault("rows" if own else name if own is None else "columns", []).append(name)
         chains: dict[str, Chain] = {}
         placed: dict[str, list[Node]] = {}
-        own = [node for name in groups.get("rows", ()) for node in self._following(name, is_forward=False)]
-        if "rows" in groups and all(node.op != "sum" for node in own):
+        after = [node for name in groups.get("rows", ()) for node in self._following(name, is_forward=False)]
+        if "rows" in groups and all(node.op != "sum" for node in after):
             self.corrected = {delta: f"{delta}{CORRECTED}" for delta in self.deltas}
         for key, products in groups.items():
             paths = {name: self._following(name, is_forward=key == "forward") for name in products}
