@@ -20,7 +20,7 @@ from workers.authors.compiler.graph import POINTWISE
 VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
 CHAINED = "chained"
 # Roles of a row's numbers, and what these are called.
-KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta", "corrected": "corrected_delta"}
+KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta", "corrected": "full_delta"}
 CORRECTED = " corrected"  # ends the name of the node of a sum of probabilities times their gradients to which its rest was added
 LOGARITHM = " logarithm"  # ends the name of the node of a row's
 HIGHEST = " highest"  # of the node of a row's largest score in bits
