@@ -32,7 +32,7 @@ from gpu_runner.messages import (
     TrafficBytes,
     TruthKinds,
 )
-from gpu_runner.verify.lift import as_allowed, lifted, rounded
+from gpu_runner.verify.lift import as_allowed, as_on_gpu, lifted, rounded
 from gpu_runner.verify.measures import keep_pages
 from gpu_runner.verify.mode import Mode
 
@@ -234,7 +234,9 @@ def _context(kind: str) -> AbstractContextManager[None]:
         return rounded(_ROUNDED[kind])
     if kind != "own":
         return lifted(NOISY.get(kind))
-    return as_allowed() if torch.cuda.is_available() and torch.backends.cudnn.allow_tf32 else nullcontext()
+    if not torch.cuda.is_available():
+        return as_on_gpu()
+    return as_allowed() if torch.backends.cudnn.allow_tf32 else nullcontext()
 
 
 def _answer(values_of: dict[str, list[torch.Tensor | None]], **more: Any) -> Answer[ReferenceValues]:

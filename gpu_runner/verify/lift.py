@@ -188,6 +188,23 @@ class _Allowed(Mode):
         return func(*args, **kwargs)
 
 
+class _AsOnGpu(Mode):
+    """Makes variances infinite where their squares overflow float32: a GPU adds those up in float32, and the CPU in float64."""
+
+    def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator as eager mode does on a GPU."""
+        made = func(*args, **kwargs)
+        if func.overloadpacket.__name__ not in _VARIANCES or args[0].dtype not in _LIFTED:
+            return made
+        dim, keepdim = args[1] if len(args) > 1 else kwargs.get("dim"), kwargs.get("keepdim", False)
+        apart = args[0].float() - args[0].float().mean(dim, keepdim=True)
+        is_lost = torch.isinf(apart.square().sum(dim, keepdim=keepdim))
+        if isinstance(made, tuple):
+            return made[0].masked_fill(is_lost, math.inf), made[1]
+        return made.masked_fill(is_lost, math.inf)
+
+
+_VARIANCES = {"var", "std", "var_mean", "std_mean"}
 _CONVOLVED = {"convolution": 2, "convolution_backward": 3}  # how many operands come first
 
 
@@ -234,6 +251,13 @@ def _is_exact(func: Any) -> bool:
 def as_allowed() -> Iterator[None]:
     """Compute what is called inside in its own dtypes, convolutions in TF32 wherever torch's setting allows it."""
     with _Allowed():
+        yield
+
+
+@contextmanager
+def as_on_gpu() -> Iterator[None]:
+    """Compute what is called inside in its own dtypes, and lose what overflows on a GPU."""
+    with _AsOnGpu():
         yield
 
 

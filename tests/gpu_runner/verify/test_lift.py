@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager, nullcontext
 
 import pytest
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 
 from gpu_runner.verify import lift
 from gpu_runner.verify.distribution import half_steps
-from gpu_runner.verify.lift import as_allowed, lifted, rounded
+from gpu_runner.verify.lift import as_allowed, as_on_gpu, lifted, rounded
 
 
 def test_casts_and_factories_of_the_reference_are_lifted() -> None:
@@ -168,3 +169,13 @@ def test_operands_of_a_convolution_are_rounded_to_tf32_where_a_gpu_may_take_them
     with as_allowed():
         found = F.conv2d(x, w)
     assert torch.equal(found, F.conv2d(x, w))  # TF32 holds all of half precision
+
+
+def test_variances_overflow_where_their_squares_do_as_on_a_gpu() -> None:
+    rows = torch.tensor([[1e20, 0.0, 0.0, 0.0], [1e18, 1.0, -3.0, 2.0]])
+    with as_on_gpu():
+        variances, (deviations, means) = rows.var(-1, unbiased=False), torch.std_mean(rows, -1)
+        whole = rows[1].var()
+    assert torch.equal(variances, torch.tensor([math.inf, float(rows[1].var(unbiased=False))]))
+    assert torch.isinf(deviations).tolist() == [True, False]
+    assert torch.equal(means, rows.mean(-1)) and torch.equal(whole, rows[1].var())

@@ -28,9 +28,7 @@ from workers.authors.compiler.values import TileValue, topological, use_counts
 # float32 is 128 registers of each thread of 8 warps, which is what is left to it. Its rule is a first guess, and tuning decides.
 # Of an operand that is computed, each block loaded has a buffer less than there are stages, and the operand has one: 212,992 bytes
 # for 3 stages of 128 x 256 x 64 with two halves on the right, 294,912 for 4. Source: triton 3.6 for sm_90.
-PRODUCT_SETTINGS = '''def _product_settings(
-    device, n_rows, n_cols, element_size, n_batches=1, described=False, n_left=1, n_right=1
-):
+PRODUCT_SETTINGS = '''def _product_settings(device, n_rows, n_cols, dtype, n_batches=1, described=False, n_left=1, n_right=1):
     """The largest tile of which every multiprocessor has one, and stages for it.
 
     Operands are computed of ``n_left`` and ``n_right`` blocks each. Where blocks of the
@@ -40,14 +38,16 @@ PRODUCT_SETTINGS = '''def _product_settings(
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         n_processors, capacity = properties.multi_processor_count, properties.shared_memory_per_block_optin
-    tiles = ((128, 256, 8), (128, 128, 8), (64, 128, 4), (64, 64, 4), (32, 64, 4))
-    BLOCK_M, BLOCK_N, num_warps = tiles[-1]
-    for rows, cols, warps in tiles[element_size // 4 :]:
+    whole = ((128, 128, 8), (64, 128, 4), (64, 64, 4), (32, 64, 4))
+    half = ((128, 256, 8), *whole)
+    BLOCK_M, BLOCK_N, num_warps = whole[-1]
+    for rows, cols, warps in {torch.float32: whole, torch.bfloat16: half, torch.float16: half}[dtype]:
         if n_batches * triton.cdiv(n_rows, rows) * triton.cdiv(n_cols, cols) >= n_processors:
             BLOCK_M, BLOCK_N, num_warps = rows, cols, warps
             break
     BLOCK_M = min(BLOCK_M, max(16, triton.next_power_of_2(n_rows)))
     BLOCK_N = min(BLOCK_N, max(16, triton.next_power_of_2(n_cols)))
+    element_size = dtype.itemsize
     BLOCK_K = 128 // element_size
     capacity -= described * BLOCK_M * BLOCK_N * element_size
     left_bytes, right_bytes = BLOCK_M * BLOCK_K * element_size, BLOCK_N * BLOCK_K * element_size
@@ -218,7 +218,7 @@ class ProductSchedule(Schedule):
         counts = ["n_batches"] if batch and (windows or shares) else []
         counts += [f"max(1, {summed} // {LEAST_PART})"] if shares else []  # parts make up for tiles
         given = [
-            f"{self.source}.device, n_rows, n_cols, {self.source}.element_size()",
+            f"{self.source}.device, n_rows, n_cols, {self.source}.dtype",
             *filter(None, [" * ".join(counts)]),
         ]
         lines = []
