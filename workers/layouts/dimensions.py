@@ -34,6 +34,7 @@ TAKEN = frozenset({
 })  # fmt: skip
 # A power of two, an odd width beside one, primes, and less than any block; the first is the widest.
 COLUMN_SIZES = (4096, 2048, 1023, 256, 5)
+LEAST_WIDTH = 3
 ROW_SIZES = ((16, 8, 1, 21, 3), (2, 4, 1, 3, 1), (8, 16, 1, 7, 2), (3, 2, 1, 5, 4))
 
 
@@ -86,6 +87,12 @@ def suite_sizes(axes: Axes, problem: Problem, graph: Graph) -> tuple[tuple[int, 
     factors = factors_of(graph, scalars)
     patterns = ROW_SIZES[:1] if len(axes.rows) == 1 else ROW_SIZES[1:]
     rows = [patterns[i % len(patterns)] for i in range(len(axes.rows))]
+    # One or two numbers that are normalised have no gradient but what rounding leaves.
+    ends = {spec.dims[-1] for spec in problem.inputs if len(spec.dims) > 1}
+    rows = [
+        tuple(max(size, LEAST_WIDTH) for size in column) if dim in ends else column
+        for dim, column in zip(axes.rows, rows, strict=True)
+    ]
     columns = [_column_sizes(problem, axes.columns)] if axes.columns is not None else []
     sizes = {
         dim: tuple(_multiple(size, factors.get(dim, 1)) for size in column)

@@ -130,7 +130,7 @@ def module_of(source: str) -> Any:
 
 
 def inputs_of(known: Problem, seed: int = 1) -> list[torch.Tensor]:
-    specs = [vars(spec) for spec in known.inputs]
+    specs = list(known.inputs)
     return make_inputs(specs, {}, seed)
 
 

@@ -85,7 +85,7 @@ RELATED = {
 def test_the_reference_runs_at_the_sizes_of_written_tests(name: str) -> None:
     source = (RELATED | PROBLEMS)[name]
     problem, graph = captured(source)
-    axes, specs = axes_of(problem), [vars(spec) for spec in problem.inputs]
+    axes, specs = axes_of(problem), list(problem.inputs)
     for row in suite_sizes(axes, problem, graph):
         inputs = make_inputs(specs, dict(zip(axes.all, row, strict=True)), seed=5)
         caught_once(source).reference(*inputs, **defaults(problem))

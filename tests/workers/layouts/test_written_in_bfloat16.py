@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.compiler.captured import captured
 from tests.workers.layouts import miniature
+from tests.workers.layouts.library import designed
 from tests.workers.layouts.test_written_files_run import run_suite
-from workers.authors.compiler import CompilerAuthor
-from workers.authors.protocol import Brief, Proposal
 from workers.layouts.plain.layout import PlainLayout
 from workers.layouts.protocol import Design
 from workers.tree import Tree
@@ -43,14 +41,6 @@ WRONG = {
 }
 
 
-def design(name: str) -> Design:
-    layout, (problem, graph) = PlainLayout(), captured(name)
-    names = layout.names(name, problem, Tree({}))
-    answer = CompilerAuthor().propose(Brief(name, problem, graph, layout.style(name, names, Tree({}))))
-    assert isinstance(answer, Proposal)
-    return Design(name, names, problem, graph, answer.plan, answer.source)
-
-
 def run(folder: Path, designs: list[Design]) -> str:
     """The report of a run of the written tests of the functional forms in bfloat16."""
     tree, layout = Tree({}), PlainLayout()
@@ -67,7 +57,7 @@ def run(folder: Path, designs: list[Design]) -> str:
 
 @pytest.mark.slow
 def test_right_kernels_pass_and_wrong_ones_fail_in_bfloat16(tmp_path: Path) -> None:
-    right = [design(name) for name in WRONG]
+    right = [designed(name) for name in WRONG]
     wrong = []
     for one in right:
         before, after, _ = WRONG[one.name]
