@@ -35,6 +35,7 @@ TAKEN = frozenset({
 # A power of two, an odd width beside one, primes, and less than any block; the first is the widest.
 COLUMN_SIZES = (4096, 2048, 1023, 256, 5)
 LEAST_WIDTH = 3
+REDUCTIONS = frozenset({"sum", "amax", "amin", "prod", "argmax"})
 ROW_SIZES = ((16, 8, 1, 21, 3), (2, 4, 1, 3, 1), (8, 16, 1, 7, 2), (3, 2, 1, 5, 4))
 
 
@@ -86,11 +87,11 @@ def suite_sizes(axes: Axes, problem: Problem, graph: Graph) -> tuple[tuple[int, 
     scalars = {spec.name: spec.default for spec in problem.scalars} | dict(problem.workloads[0].scalars)
     factors = factors_of(graph, scalars)
     patterns = ROW_SIZES[:1] if len(axes.rows) == 1 else ROW_SIZES[1:]
-    rows = [patterns[i % len(patterns)] for i in range(len(axes.rows))]
+    rows: list[tuple[int, ...]] = [patterns[i % len(patterns)] for i in range(len(axes.rows))]
     # One or two numbers that are normalised have no gradient but what rounding leaves.
-    ends = {spec.dims[-1] for spec in problem.inputs if len(spec.dims) > 1}
+    reduced = _reduced(graph)
     rows = [
-        tuple(max(size, LEAST_WIDTH) for size in column) if dim in ends else column
+        tuple(max(size, LEAST_WIDTH) for size in column) if dim in reduced else column
         for dim, column in zip(axes.rows, rows, strict=True)
     ]
     columns = [_column_sizes(problem, axes.columns)] if axes.columns is not None else []
@@ -119,6 +120,20 @@ def factors_of(graph: Graph, scalars: Mapping[str, object] | None = None) -> dic
         of = math.prod(int(text) if text.isdigit() else known.get(text, 1) for text in re.findall(r"\w+", rule.of))
         factors[rule.dimension] = math.lcm(factors.get(rule.dimension, 1), of)
     return factors
+
+
+def _reduced(graph: Graph) -> set[str]:
+    """The dimensions over which the outputs take sums and extremes."""
+    shapes = {node.name: node.meta.shape for node in graph.nodes}
+    needed, dims = set(graph.outputs), set[str]()
+    for node in reversed(graph.nodes):
+        if node.name in needed:
+            needed.update(node.operands)
+            if node.op in REDUCTIONS:
+                shape, places = shapes[node.operands[0]], node.args[1]
+                reduced = [shape[place] for place in (places if isinstance(places, tuple) else (places,))]  # type: ignore[index]
+                dims |= {dim.text for dim in reduced if isinstance(dim, Expr)}
+    return dims
 
 
 def _column_sizes(problem: Problem, columns: str) -> tuple[int, ...]:

@@ -178,7 +178,8 @@ class Suite:
         specs = (*self.form.called, *self.form.learned)
         made = assignments(specs, self.form.axes)
         given = local(specs[0].name) if len(specs) == 1 else ", ".join(local(s.name) for s in specs)
-        return f"def make_inputs({', '.join([*self._variables, 'dtype'])}):\n{made}\n    return {given}"
+        head = f"def make_inputs({', '.join([*self._variables, 'dtype'])}):\n    torch.manual_seed(0)"
+        return f"{head}\n{made}\n    return {given}"
 
     def module_test(self) -> str:
         """The test of the module, with the gradients of its parameters."""
