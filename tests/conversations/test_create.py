@@ -221,7 +221,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
     assert talk.changed() == snapshot(
-        ["benchmarks/benchmark_reglu.py +56 -0", "small/kernels/reglu.py +153 -0", "tests/test_reglu.py +193 -0"]
+        ["benchmarks/benchmark_reglu.py +56 -0", "small/kernels/reglu.py +153 -0", "tests/test_reglu.py +194 -0"]
     )
     assert talk.checks() == snapshot(
         [
@@ -274,7 +274,7 @@ smith[bot] commented: **`reglu` is proved in Triton's interpreter and passes the
             "src/liger_kernel/transformers/__init__.py +2 -0",
             "src/liger_kernel/transformers/functional.py +5 -0",
             "src/liger_kernel/transformers/reglu.py +13 -0",
-            "test/transformers/test_reglu.py +197 -0",
+            "test/transformers/test_reglu.py +198 -0",
         ]
     )
     assert talk.checks() == snapshot(
