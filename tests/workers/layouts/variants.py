@@ -132,7 +132,8 @@ def _graph(inputs: tuple[str, ...], outputs: tuple[tuple[str, str, bool], ...], 
     names = tuple(f"out{i}" for i in range(len(outputs)))
     nodes = [Node(name, "input", (), TensorMeta((Expr("T"),), "float32")) for name in inputs]
     for name, (op, dtype, _) in zip(names, outputs, strict=True):
-        nodes.append(Node(name, op, (NodeRef(inputs[0]),), TensorMeta((Expr("T"),), dtype)))
+        args = (NodeRef(inputs[0]), *(((0,), True) if op == "sum" else ()))
+        nodes.append(Node(name, op, args, TensorMeta((Expr("T"),), dtype)))
     upstream = tuple(
         f"d{name}" if differentiable else None for name, (_, _, differentiable) in zip(names, outputs, strict=True)
     )
