@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile
 JOBS ?= 2
 KEEP ?=
 COUNT ?= 500
-MINUTES ?= 4.5
+MINUTES ?= 4
 SEED ?=
 TURN ?=
 DEMO ?= create
@@ -46,7 +46,7 @@ $(VENV)/liger: $(VENV)/installed
 library: $(VENV)/liger ## Run the tests that need the source of Liger-Kernel, which is fetched once
 	LIGER_SOURCE=$(abspath $(VENV)/liger) $(BIN)/python -m pytest $(PYTEST_ARGS) $(shell grep -rl LIGER_SOURCE tests --include='test_*.py')
 
-cheats: $(VENV)/installed ## Judge cheats on this host for MINUTES (4.5), some of each mechanism first, and print what became of each; MINUTES=0: all
+cheats: $(VENV)/installed ## Judge cheats on this host for MINUTES (4), some of each mechanism first, and print what became of each; MINUTES=0: all
 	$(BIN)/python -m tests.cheats --jobs $(JOBS) --only "cheat " --minutes $(MINUTES)
 
 honest: $(VENV)/installed ## Judge every honest candidate on this host, and print what became of each
