@@ -6,6 +6,7 @@ import pytest
 
 from tests.workers.compiler.captured import answer, captured, proposal
 from workers.authors.compiler.axes import Chunk, find_chunking
+from workers.authors.compiler.graph import with_ratios
 from workers.authors.compiler.names import chunk_names
 from workers.authors.protocol import AuthorRefusal
 
@@ -15,7 +16,7 @@ from workers.authors.protocol import AuthorRefusal
 )
 def test_equal_parts_are_counted(name: str, count: int) -> None:
     problem, graph = captured(name)
-    parting = find_chunking(graph, problem.dimensions)
+    parting = find_chunking(with_ratios(graph), problem.dimensions)
     assert parting is not None and parting.count == count
 
 

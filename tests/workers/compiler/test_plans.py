@@ -11,7 +11,7 @@ from workers.authors.compiler.expressions import number
 def test_formulas_of_a_gated_unit_are_what_a_person_would_write() -> None:
     plan = proposal("reglu").plan
     assert plan.forward_formula == "c = max(a, 0) * b"
-    assert plan.gradient_formulas == (("a", "where(a > 0, dc * b, 0)"), ("b", "dc * max(a, 0)"))
+    assert plan.gradient_formulas == (("a", "where(a <= 0, 0, dc * b)"), ("b", "dc * max(a, 0)"))
 
 
 def test_row_numbers_that_backward_needs_are_saved_and_the_rest_recomputed() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from workers.authors.compiler.emit import render
-from workers.authors.compiler.graph import POINTWISE, CannotCompileError, require_well_formed
+from workers.authors.compiler.graph import POINTWISE, CannotCompileError, require_well_formed, with_ratios
 from workers.authors.compiler.moving import with_moves
 from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
 from workers.authors.compiler.plan import knobs_of, limits_of, plan_of, signature_of
@@ -42,6 +42,9 @@ class CompilerAuthor:
             ways[-1:] = [(whole, brief), (in_parts, brief), (series, brief)]
         elif brief.style.target == "gpu":
             chained = [(partial(series, apart=apart), own) for own in briefs for apart in (False, True)]
+        halves = replace(brief, graph=with_ratios(brief.graph))
+        if halves.graph is not brief.graph:
+            ways += [(whole, halves), (in_parts, halves), (series, halves)]
         refused: list[CannotCompileError] = []
         for programs_of, own in itertools.chain(chained, ways, _moved(brief, series, refused)):
             try:

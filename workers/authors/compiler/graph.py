@@ -8,9 +8,10 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from gpu_runner.contracts import BINARY_OPERATORS, UNARY_OPERATORS, Problem, ScalarSpec, Workload
-from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Multiple, Node, NodeRef
+from gpu_runner.contracts.graph import Arg, Atom, Dim, Expr, Graph, Multiple, Node, NodeRef
 from gpu_runner.contracts.reading import UNPARSABLE
 
 
@@ -61,6 +62,27 @@ def with_bounds(problem: Problem, graph: Graph, part: Problem, own: Graph) -> tu
     parameters = (*part.parameters, *(scalar.name for scalar in added))
     part = replace(part, scalars=(*part.scalars, *added), parameters=parameters)
     return part, replace(own, bounds=graph.bounds)
+
+
+def with_ratios(graph: Graph) -> Graph:
+    """The graph with a dimension that was traced as a part of another one alone, as the halves of a row, written as that part."""
+    parts = {size.of: f"{size.dimension} // {size.step}" for size in graph.traced if size.of is not None}
+    bracketed = {name: f"({part})" for name, part in parts.items()}
+    if not parts:
+        return graph
+
+    def atom(one: Atom) -> Atom:
+        return Expr(parts.get(one.text) or renamed(one.text, bracketed)) if isinstance(one, Expr) else one
+
+    def argument(one: Arg) -> Arg:
+        return tuple(map(atom, one)) if isinstance(one, tuple) else atom(one)
+
+    def written(node: Node) -> Node:
+        shape = tuple(cast(Dim, atom(dim)) for dim in node.meta.shape)
+        named = tuple((name, argument(value)) for name, value in node.kwargs)
+        return replace(node, args=tuple(map(argument, node.args)), kwargs=named, meta=replace(node.meta, shape=shape))
+
+    return replace(graph, nodes=tuple(map(written, graph.nodes)))
 
 
 @functools.lru_cache(maxsize=4096)  # a series that is taken apart asks hundreds of thousands of times for a few texts
