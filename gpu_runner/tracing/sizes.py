@@ -65,7 +65,7 @@ def size_sets(problem: Problem) -> Iterator[Triple]:
         triple = multiples(problem, [steps] * 3)
         if triple:
             yield triple
-    for link in _ratios(problem):
+    for link in ratios(problem):
         for step in (1, 8):
             triple = multiples(problem, [dict.fromkeys(names, step)] * 3, link)
             if triple:
@@ -81,7 +81,7 @@ def _step_sets(names: Sequence[str]) -> Iterator[dict[str, int]]:
             yield dict.fromkeys(names, step)
 
 
-def _ratios(problem: Problem) -> list[tuple[str, str, int]]:
+def ratios(problem: Problem) -> list[tuple[str, str, int]]:
     """Pairs of dimensions with the whole ratio that they have in every workload, small ratios first."""
     pairs = []
     for big, small in itertools.permutations(dimensions(problem), 2):
@@ -98,7 +98,7 @@ def traced_sizes(problem: Problem, rules: Sequence[Multiple], triple: Triple) ->
     ruled = {rule.dimension for rule in rules}
     linked = {
         big: TracedSize(big, ratio, small)
-        for big, small, ratio in _ratios(problem)
+        for big, small, ratio in ratios(problem)
         if all(sizes[big] == ratio * sizes[small] for sizes in triple)
     }
     own = {name: TracedSize(name, step) for name, step in steps.items() if step > 1}

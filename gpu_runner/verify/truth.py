@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import math
 import random
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_in
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
 from gpu_runner.verify.proof import Expected, Proof, make_call
+from gpu_runner.verify.ratios import Ratio, in_ratio, ratio_of
 from gpu_runner.verify.reach import farthest, with_room
 from gpu_runner.verify.relations import lay_related
 from gpu_runner.verify.tolerances import typical_of
@@ -139,7 +141,7 @@ class Oracle:
         Raises:
             BadProblem: the reference takes too long.
         """
-        case = self._within_memory(case)
+        case = self._placed(case)
         if case.content is not Content.ordinary:
             return farthest(case, self.problem, lambda attempt: self._prove(attempt, None))
         return self._prove(case, other_seed)
@@ -286,6 +288,16 @@ class Oracle:
         except (ChildError, MalformedReply):
             return 0
 
+    def _placed(self, case: Case) -> Case:
+        """The case at sizes that the reference takes, and that fit."""
+        ratio = None if self.form.name == "kernelbench" else self._ratio
+        return self._within_memory(case if ratio is None else in_ratio(case, ratio))
+
+    @functools.cached_property
+    def _ratio(self) -> Ratio | None:
+        plain = Case("", (), "float32", 0, self.problem.workloads[0].scalars)
+        return ratio_of(self.problem, lambda sizes: self.made_bytes(replace(plain, sizes=tuple(sizes.items()))) > 0)
+
     def _within_memory(self, case: Case) -> Case:
         """The case, its shortest dimensions halved first, until inputs and what the reference's operators make of them fit."""
         if case.measured or self.form.name == "kernelbench":
@@ -306,7 +318,7 @@ class Oracle:
 
     def ask_ahead(self, case: Case) -> None:
         """Begin to make the inputs of a case that comes later."""
-        case = self._within_memory(case)
+        case = self._placed(case)
         if self.form.name != "kernelbench" and case not in self._ahead:
             self._ahead[case] = self._pool.submit(asked_of, self.problem, self.form, case)
 

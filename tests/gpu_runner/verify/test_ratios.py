@@ -1,0 +1,44 @@
+"""Two dimensions that a reference takes in one ratio alone."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from gpu_runner.contracts import parse_problem
+from gpu_runner.verify.cases import Case
+from gpu_runner.verify.ratios import Ratio, in_ratio, ratio_of
+
+Sizes = Mapping[str, int]
+
+
+def problem_of(inputs: Mapping[str, str], workload: Mapping[str, int]) -> str:
+    names = ", ".join(inputs)
+    return f"def reference({names}):\n    return x\n\n\nINPUTS = {dict(inputs)!r}\nWORKLOADS = [{dict(workload)!r}]\n"
+
+
+ROTARY = problem_of({"x": "B T D", "cos": "T R"}, {"B": 2, "T": 40, "D": 16, "R": 8})
+HEADS = problem_of({"x": "T H", "k": "T K"}, {"T": 40, "H": 24, "K": 2})
+
+
+@pytest.mark.parametrize(
+    ("source", "runs", "ratio"),
+    [
+        (ROTARY, lambda at: at["D"] == 2 * at["R"] or at["D"] == 2, ("D", "R", 2)),
+        (ROTARY, lambda at: at["D"] % 16 == 0 and at["D"] == 2 * at["R"], ("D", "R", 2)),
+        (ROTARY, lambda at: True, None),
+        (ROTARY, lambda at: at["D"] % 16 == 0, None),
+        (ROTARY, lambda at: False, None),
+        (HEADS, lambda at: at["H"] % at["K"] == 0, None),  # any number of groups, not that of the workloads
+        (HEADS, lambda at: at["H"] % 24 == 0, None),  # a number that divides one of them
+    ],
+)
+def test_a_ratio_counts_where_nothing_else_runs(
+    source: str, runs: Callable[[Sizes], bool], ratio: Ratio | None
+) -> None:
+    assert ratio_of(parse_problem(source), runs) == ratio
+
+
+def test_sizes_follow_the_longer_dimension() -> None:
+    case = Case("drawn", (("D", 1025), ("R", 5)), "float32", 0, ())
+    assert dict(in_ratio(case, ("D", "R", 2)).sizes) == {"D": 1024, "R": 512}
+    assert dict(in_ratio(case, ("R", "D", 3)).sizes) == {"D": 1025, "R": 3075}
