@@ -24,6 +24,7 @@ Label = Annotated[str, AtMost(400)]
 Place = tuple[Text, int, int, bool, Label]  # of a decision: path, line, column, whether in a kernel, text
 
 MOST_DECISIONS = 2048  # of one candidate; a large kernel library's file has some hundreds
+PARAMETER_NOISE = 0.4  # of the size of a parameter, added to one that is made as ones or zeros
 MOST_SIGNED = 4096  # outcomes and numbers that are told of a call of which nothing counts
 MOST_TOLD = 2**14  # operations that are told to other processes
 MOST_EVENTS = 4096  # of one case's trail; of the rest there is one digest
@@ -270,7 +271,7 @@ class DrawnTensor(ChildMessage):
     name: str = ""
     init: str = "normal"
     scale: float = 1.0
-    noisy: bool = False  # ones and zeros are not exact
+    noisy: bool = False  # ones and zeros are not exact: `PARAMETER_NOISE` times the size is added
     low: int = 0
     high: int = 2
     grad: bool = False
@@ -343,6 +344,20 @@ class DrawModuleInputs(Request[ModuleInputs]):
 
 class DescribeModuleInputs(Request[tuple[TensorForm | PlainValue, ...]]):
     seed: int
+
+
+# Answers on inputs that are a step away: the side to which it is, and whether equal elements go the same way. Those that tie at a
+# bend do for a kernel; those of a row without variance must not, if it is to show what rounding makes of that.
+SHAKEN = {
+    "shaken": (1.0, True),
+    "shaken_back": (-1.0, True),
+    "shaken_apart": (1.0, False),
+    "shaken_apart_back": (-1.0, False),
+}
+# Answers with the noise of float32 arithmetic, by what has a sign of its own.
+NOISY = {"noisy": "each", "noisy_together": "all"}
+ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at random: what lies farthest from the truth of each run
+ROUNDINGS = (1, 2, 3)  # seeds of these runs
 
 
 class TruthKinds(ChildMessage):

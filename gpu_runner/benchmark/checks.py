@@ -9,13 +9,13 @@ import torch
 
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material
-from gpu_runner.child.reference import ROUNDINGS, farthest
 from gpu_runner.contracts.benchmark import Pass
-from gpu_runner.messages import BendRows, ComputeRows
+from gpu_runner.messages import ROUNDINGS, BendRows, ComputeRows
+from gpu_runner.numerics.compare import FLOORS, Truth, ValueComparison, compare, is_far, loss_of, needs_loss, rms
+from gpu_runner.numerics.measures import farthest
+from gpu_runner.numerics.tolerances import typical_of
 from gpu_runner.session import ChildSession
-from gpu_runner.verify.compare import FLOORS, Truth, ValueComparison, compare, is_far, loss_of, needs_loss, rms
 from gpu_runner.verify.telling import how
-from gpu_runner.verify.tolerances import typical_of
 from gpu_runner.verify.truth import SHAKE
 
 HALVES = (torch.float16, torch.bfloat16)

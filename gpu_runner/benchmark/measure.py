@@ -19,9 +19,9 @@ from gpu_runner.benchmark.starting import GAUGE, REFERENCE, openings, roomy, sta
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult
 from gpu_runner.contracts.problem import Problem, Workload
+from gpu_runner.numerics.measures import keep_pages, share_steps
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.measures import keep_pages, share_steps
 from gpu_runner.verify.truth import Oracle
 
 

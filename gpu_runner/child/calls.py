@@ -17,10 +17,10 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from gpu_runner.child.handlers import ChildState
+from gpu_runner.child.lift import is_within_one, mirrored
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.messages import CallForm, SentCall, SentTensor, ShapedCall
-from gpu_runner.verify.lift import is_within_one, mirrored
-from gpu_runner.verify.poison import GUARD_ELEMENTS, between_guards, bits_equal
+from gpu_runner.program.poison import GUARD_ELEMENTS, between_guards, bits_equal
 
 
 @dataclass

@@ -54,6 +54,7 @@ from gpu_runner.messages import (
     TurnedReply,
     WarmUp,
 )
+from gpu_runner.numerics.measures import keep_pages
 from gpu_runner.program import lookups, threads, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
@@ -63,7 +64,6 @@ from gpu_runner.program.load import EVALUATED, IMPORTED, Sources, load_module
 from gpu_runner.program.log import Log, native_place, watch_launches
 from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, order_programs, sampling
 from gpu_runner.program.objects import Violation
-from gpu_runner.verify.measures import keep_pages
 
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
 MOST_FOLLOWED = 2**16  # elements of the largest input of a case in which is followed what hangs on NaN

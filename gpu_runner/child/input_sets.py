@@ -16,8 +16,7 @@ import torch
 
 from gpu_runner.child.calls import Arguments, arranged, settle
 from gpu_runner.child.handlers import ChildState
-from gpu_runner.messages import DrawnCall, DrawnTensor, ModuleCall, WorkloadCall
-from gpu_runner.verify.inputs import PARAMETER_NOISE
+from gpu_runner.messages import PARAMETER_NOISE, DrawnCall, DrawnTensor, ModuleCall, WorkloadCall
 
 MOST_DOUBLINGS = 2.0  # of the scale, up or down
 MOST_HALF_DOUBLINGS = 1.0  # of float16, which soon overflows

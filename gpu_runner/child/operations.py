@@ -21,7 +21,9 @@ from gpu_runner.child import reference
 from gpu_runner.child.calls import Arguments, on_shapes
 from gpu_runner.child.handlers import Answer, ChildState, Handler
 from gpu_runner.child.input_sets import digests, given, sampled
+from gpu_runner.child.lift import lifted, rounded
 from gpu_runner.messages import (
+    ROUNDINGS,
     BendRows,
     ComputeRows,
     DescribeOutputs,
@@ -36,9 +38,8 @@ from gpu_runner.messages import (
     TrafficBytes,
     TruthRows,
 )
+from gpu_runner.numerics.compare import natural_error
 from gpu_runner.tracing.joint import composed_of_operators
-from gpu_runner.verify.compare import natural_error
-from gpu_runner.verify.lift import lifted, rounded
 
 # Operators that stand for several steps; torch's own decompositions say which.
 _FUSED_NAMES = """
@@ -202,12 +203,12 @@ def truth(state: ChildState, request: ComputeRows, tensors: list[torch.Tensor]) 
 
 def bends(state: ChildState, request: BendRows, tensors: list[torch.Tensor]) -> Answer[None]:
     """What half precision may make of the rows: the exact ones in float64 of inputs that are ``shake`` of themselves away, and of
-    such on the other side; then the reference's own with roundings at random, for each of ``reference.ROUNDINGS``.
+    such on the other side; then the reference's own with roundings at random, for each of ``ROUNDINGS``.
     """
     rows: list[torch.Tensor] = []
     runs: list[tuple[torch.dtype | None, float, AbstractContextManager[None]]]
     runs = [(torch.float64, step, nullcontext()) for step in (request.shake, -request.shake)]
-    runs += [(None, 0.0, rounded(seed)) for seed in reference.ROUNDINGS]
+    runs += [(None, 0.0, rounded(seed)) for seed in ROUNDINGS]
     for dtype, step, context in runs:
         _release(state, MOST_MEMORY)
         with context:

@@ -20,9 +20,10 @@ from typing import Any
 
 import torch
 
+from gpu_runner.child import counted_launch
 from gpu_runner.child.handlers import Answer, ChildState, Handler
 from gpu_runner.messages import OpenDevice, ProfileCall, ProfilerOutput, Request
-from gpu_runner.profiler import command, launch
+from gpu_runner.profiler import command
 
 MOST_TEXT_BYTES = 4 * 2**20
 MOST_ATTEMPTS = 6  # each leaves out one counter that this GPU does not have
@@ -39,7 +40,7 @@ def count(state: ChildState, request: ProfileCall, tensors: list[torch.Tensor]) 
     folder = Path(tempfile.mkdtemp(prefix="profile-", dir=_temporary(state)))
     try:
         roots = tuple(str((state.work / root).resolve()) for root in request.import_roots)
-        launch.write(folder, replace(request, import_roots=roots), state, tensors)
+        counted_launch.write(folder, replace(request, import_roots=roots), state, tensors)
         return _attempts(folder, request), []
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -50,7 +51,7 @@ def _attempts(folder: Path, request: ProfileCall) -> ProfilerOutput:
     names = list(request.metrics)
     for number in range(MOST_ATTEMPTS):
         log = folder / f"{number}.csv"
-        target = [sys.executable, "-P", "-s", "-m", "gpu_runner.profiler.launch", str(folder)]
+        target = [sys.executable, "-P", "-s", "-m", "gpu_runner.child.counted_launch", str(folder)]
         line = command.command(request.profiler, str(log), names, target)
         exit_code, output = _run(line, folder, deadline - time.monotonic())
         text = _text(log)
@@ -94,7 +95,7 @@ def _text(path: Path) -> str:
 
 def _launched(folder: Path) -> tuple[str, ...]:
     try:
-        names = json.loads(_text(folder / launch.LAUNCHED) or "[]")
+        names = json.loads(_text(folder / counted_launch.LAUNCHED) or "[]")
     except ValueError:
         return ()
     return tuple(str(name)[:200] for name in names[:200]) if isinstance(names, list) else ()

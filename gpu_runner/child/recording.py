@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from gpu_runner.child.handlers import Answer, ChildState, Handler
 from gpu_runner.messages import RecordScript, Request
-from gpu_runner.verify.mode import Mode
+from gpu_runner.program.mode import Mode
 
 MOST_LINES = 20_000  # calls that are written down; a script that makes more has been heard
 

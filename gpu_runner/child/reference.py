@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,12 @@ from torch.utils._pytree import tree_leaves
 
 from gpu_runner.child.calls import listed, on_shapes, overlap, second_gradients, settle
 from gpu_runner.child.handlers import Answer, ChildState, Handler, start
+from gpu_runner.child.lift import as_allowed, as_on_gpu, lifted, rounded
 from gpu_runner.messages import (
+    NOISY,
+    ROUNDED,
+    ROUNDINGS,
+    SHAKEN,
     CallForm,
     DescribeModuleInputs,
     Differentiate,
@@ -32,22 +37,9 @@ from gpu_runner.messages import (
     TrafficBytes,
     TruthKinds,
 )
-from gpu_runner.verify.lift import as_allowed, as_on_gpu, lifted, rounded
-from gpu_runner.verify.measures import keep_pages
-from gpu_runner.verify.mode import Mode
+from gpu_runner.numerics.measures import farthest, keep_pages
+from gpu_runner.program.mode import Mode
 
-# Answers on inputs that are a step away: the side to which it is, and whether equal elements go the same way. Those that tie at a
-# bend do for a kernel; those of a row without variance must not, if it is to show what rounding makes of that.
-SHAKEN = {
-    "shaken": (1.0, True),
-    "shaken_back": (-1.0, True),
-    "shaken_apart": (1.0, False),
-    "shaken_apart_back": (-1.0, False),
-}
-# Answers with the noise of float32 arithmetic, by what has a sign of its own.
-NOISY = {"noisy": "each", "noisy_together": "all"}
-ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at random: what lies farthest from the truth of each run
-ROUNDINGS = (1, 2, 3)  # seeds of these runs
 _ROUNDED = {f"{ROUNDED} {seed}": seed for seed in ROUNDINGS}
 
 
@@ -250,16 +242,6 @@ def _answer(values_of: dict[str, list[torch.Tensor | None]], **more: Any) -> Ans
     return ReferenceValues(forms, **more), [
         _plain(value) for values in values_of.values() for value in values if value is not None
     ]
-
-
-def farthest(exact: torch.Tensor | None, values: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
-    """Of each element the value that lies farthest from the exact one."""
-    farthest, *others = values
-    for other in others:
-        if exact is None or farthest is None or other is None:
-            return None
-        farthest = torch.where((other.double() - exact).abs() > (farthest.double() - exact).abs(), other, farthest)
-    return farthest
 
 
 def _is_beside(place: int, outputs: list[torch.Tensor | None]) -> bool:

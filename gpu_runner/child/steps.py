@@ -12,7 +12,7 @@ import torch
 from gpu_runner.child.calls import Arguments, derived, overlaps, saved_changed, use
 from gpu_runner.messages import SentCall, Use, ValueForm
 from gpu_runner.program.log import Log
-from gpu_runner.verify.poison import bits_equal
+from gpu_runner.program.poison import bits_equal
 
 MOST_OUTPUTS = 64  # more than any problem has; the rest is not looked at
 

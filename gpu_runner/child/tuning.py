@@ -33,7 +33,7 @@ from gpu_runner.messages import (
     TrySettings,
     TunedLoaded,
 )
-from gpu_runner.verify.compare import FLOORS
+from gpu_runner.numerics.compare import FLOORS
 
 # Taken before a candidate is imported, so that it is timed by what torch had then.
 _grad = torch.autograd.grad

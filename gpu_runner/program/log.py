@@ -21,12 +21,11 @@ from gpu_runner.contracts.verify import Status
 from gpu_runner.messages import Work
 from gpu_runner.program import lookups, threads, tiles
 from gpu_runner.program.kernels import tensors_in
+from gpu_runner.program.mode import Mode
 from gpu_runner.program.objects import Violation, unproved
+from gpu_runner.program.poison import GUARD_ELEMENTS, Poison, between_guards
 from gpu_runner.program.sampling import Sample
 from gpu_runner.program.trail import READS, Trail, bound, function_of
-from gpu_runner.verify.answer import BY_AUTOGRAD
-from gpu_runner.verify.mode import Mode
-from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards
 
 MOST_OPERATORS = 20_000  # of torch, of one call: some seconds
 MOST_ON_OTHER_AXES = (
@@ -57,6 +56,7 @@ _DECIDES = frozenset(f"""
     _unique2 count_nonzero logical_not logical_and logical_or {READS}
     """.split())  # fmt: skip
 # What autograd does by itself where an input is used twice, or in part.
+BY_AUTOGRAD = "autograd's add"  # how a sum is named that autograd makes by itself where an input is used several times
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 _ADDS = frozenset({"add", "add_"})
 # Options of a launch by which a kernel begins before another has ended, waits within its grid, has clusters, or is another text;

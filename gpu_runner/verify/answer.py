@@ -16,7 +16,6 @@ from gpu_runner.program.coverage import BOTH
 from gpu_runner.reply import MALFORMED, ChildReply
 from gpu_runner.verify.proof import Proof
 
-BY_AUTOGRAD = "autograd's add"  # how a sum is named that autograd makes by itself where an input is used several times
 RUNS = ("first", "second", "interleaved", "interleaved other", "second backward")
 MOST_OUTPUTS = 65  # one more than a candidate may give, so that too many are seen
 MOST_NAMES = 1024  # of kernels and the like

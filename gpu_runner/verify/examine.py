@@ -13,13 +13,13 @@ import torch
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.contracts.verify import Status
 from gpu_runner.messages import Use
+from gpu_runner.numerics.compare import ValueComparison, compare, loss_of, needs_loss, scattered
+from gpu_runner.program.poison import bits, bits_equal
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
-from gpu_runner.verify.compare import ValueComparison, compare, loss_of, needs_loss, scattered
 from gpu_runner.verify.finding import CaseNotes, Examined, VerdictFinding
 from gpu_runner.verify.honesty import judge_honesty
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.poison import bits, bits_equal
 from gpu_runner.verify.proof import Expected, Proof
 from gpu_runner.verify.telling import CHECKS, how, remark
 from gpu_runner.verify.uses import HINTS, WORDS

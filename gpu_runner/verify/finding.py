@@ -17,7 +17,7 @@ from gpu_runner.errors import (
     ChildTimeout,
     ProtocolError,
 )
-from gpu_runner.verify.compare import ValueComparison
+from gpu_runner.numerics.compare import ValueComparison
 
 LOG_LINES = 40
 MOST_EXCUSED = 12

@@ -17,7 +17,8 @@ import torch
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.verify import Composed, Status
 from gpu_runner.messages import Work
-from gpu_runner.verify.answer import BY_AUTOGRAD, CaseAnswer
+from gpu_runner.program.log import BY_AUTOGRAD
+from gpu_runner.verify.answer import CaseAnswer
 from gpu_runner.verify.finding import CaseNotes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, Scale

@@ -11,6 +11,7 @@ import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.reading import UNPARSABLE, parse
+from gpu_runner.messages import PARAMETER_NOISE
 from gpu_runner.verify.cases import (
     DISTRIBUTIONS,
     EXPANDED,
@@ -37,7 +38,6 @@ from gpu_runner.verify.scalars import is_ignored, is_padding
 
 __all__ = [
     "DTYPES",
-    "PARAMETER_NOISE",
     "Laid",
     "filled_of",
     "lay",
@@ -47,7 +47,6 @@ __all__ = [
     "shape_of",
 ]
 
-PARAMETER_NOISE = 0.4
 WILD = 4.0  # doublings of the scale up or down, where scales are drawn widely
 FAR_GRADIENTS = (80.0, 90.0)  # doublings of the scale of large upstream gradients: losses are scaled by 2**16 and more
 TINY_GRADIENTS = (80.0, 90.0)  # halvings of that of small ones: so far that a limit before that shows in every verdict

@@ -44,6 +44,7 @@ from gpu_runner.messages import (
     SentCall,
     TurnDecision,
 )
+from gpu_runner.numerics.measures import THREADS, keep_pages, share_steps
 from gpu_runner.peaks import GPUS
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.imports import Library
@@ -94,7 +95,6 @@ from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failur
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.inputs import shape_of
 from gpu_runner.verify.interface import other_names
-from gpu_runner.verify.measures import THREADS, keep_pages, share_steps
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import (
     MOST_FOLLOWED,

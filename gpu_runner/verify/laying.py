@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from gpu_runner.program.poison import GUARD_ELEMENTS
 from gpu_runner.verify.cases import MemoryLayout
-from gpu_runner.verify.poison import GUARD_ELEMENTS
 
 MOST_GAP = 48  # elements after each row
 MOST_SHIFT = 15  # elements of the storage offset beyond a multiple of 16 bytes

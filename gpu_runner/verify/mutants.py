@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from gpu_runner.numerics.compare import compare
 from gpu_runner.verify.cases import Content
-from gpu_runner.verify.compare import compare
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof
 

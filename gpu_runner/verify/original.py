@@ -13,19 +13,19 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.verify import CandidateSource, Status
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ProtocolError
 from gpu_runner.messages import CallForm, RunCase
+from gpu_runner.numerics.compare import compare, is_far
+from gpu_runner.program.poison import bits_equal
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue, expecting, read_answer
 from gpu_runner.verify.cases import Content
-from gpu_runner.verify.compare import compare, is_far
 from gpu_runner.verify.early import Door, has_its_device
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, failure_of
 from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import Peer
-from gpu_runner.verify.poison import bits_equal
 from gpu_runner.verify.proof import Expected, Proof, make_call
 
 # Runs on the same inputs as the first: what gives the same bits is not looked at again.

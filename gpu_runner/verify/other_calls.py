@@ -21,12 +21,12 @@ from gpu_runner.contracts.reading import parse
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, SourceFile, Status, Verdict
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.messages import DecideCase, LeaveTrail, RunCase, SelectCallable, SentCall
+from gpu_runner.numerics.compare import rms
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.answer import CaseAnswer, read_answer
 from gpu_runner.verify.call_changes import OtherCall, with_other_calls
 from gpu_runner.verify.cases import REPEATED, Content, MemoryLayout
 from gpu_runner.verify.combinations import Signature, covering
-from gpu_runner.verify.compare import rms
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.interface import changed_interface
 from gpu_runner.verify.laying import Laid

@@ -11,8 +11,8 @@ import torch
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts.verify import Composed
 from gpu_runner.messages import CallForm, SentCall, SentTensor, Use
+from gpu_runner.numerics.compare import Truth
 from gpu_runner.verify.cases import Case, Content
-from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.scalars import Scalar
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from gpu_runner.contracts.problem import Problem
+from gpu_runner.numerics.compare import Truth
 from gpu_runner.verify.cases import Case, Content, MemoryLayout
-from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.laying import Placement, lay
 from gpu_runner.verify.proof import Expected, Proof
 from gpu_runner.verify.uses import choosing

@@ -10,8 +10,8 @@ from dataclasses import replace
 import torch
 
 from gpu_runner.contracts.problem import Problem
+from gpu_runner.numerics.compare import FLOAT32_STEP, FLOORS, NEARLY, Truth
 from gpu_runner.verify.cases import Case, Content, Special, holds_extremes, is_activation
-from gpu_runner.verify.compare import FLOAT32_STEP, FLOORS, NEARLY, Truth
 from gpu_runner.verify.extremes import LOWEST, MOST_LOGIT, REACHES
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof

@@ -26,17 +26,17 @@ from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.messages import Axes, NumbersBeyond, Ranges, SampleCall, SampledReply, SentTensor, SpreadTensor
+from gpu_runner.numerics.compare import Truth, compare
+from gpu_runner.numerics.measures import own_error
+from gpu_runner.numerics.tolerances import ValueComparison
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.cases import Case, Content, MemoryLayout, columns_of
-from gpu_runner.verify.compare import Truth, compare
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
 from gpu_runner.verify.honesty import computed_by_torch
 from gpu_runner.verify.laying import lay
-from gpu_runner.verify.measures import own_error
 from gpu_runner.verify.proof import ChildCall, Expected, Proof, Scale, make_call
 from gpu_runner.verify.telling import how
-from gpu_runner.verify.tolerances import ValueComparison
 from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 
 MOST_FEW = 2**19  # the product of all sizes of which the truth is asked

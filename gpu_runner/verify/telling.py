@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from gpu_runner.contracts.verify import Check
+from gpu_runner.numerics.compare import ValueComparison
 from gpu_runner.verify.cases import Case, Content
-from gpu_runner.verify.compare import ValueComparison
 from gpu_runner.verify.extremes import row_words
 from gpu_runner.verify.proof import Expected, Proof
 

@@ -13,11 +13,14 @@ from typing import Any
 
 import torch
 
-from gpu_runner.child.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.reading import parse
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, MalformedReply
 from gpu_runner.messages import (
+    NOISY,
+    PARAMETER_NOISE,
+    ROUNDED,
+    SHAKEN,
     CallForm,
     DescribeModuleInputs,
     Differentiate,
@@ -32,19 +35,19 @@ from gpu_runner.messages import (
     ShapedTensor,
     TruthKinds,
 )
+from gpu_runner.numerics.compare import FLOAT32_STEP, Truth, natural_error, rms
+from gpu_runner.numerics.measures import typical_size
+from gpu_runner.numerics.tolerances import typical_of
 from gpu_runner.session import ChildReply, ChildSession
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
-from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.early import has_its_device
-from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of, shape_of
+from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs, make_upstream, places_of, shape_of
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
-from gpu_runner.verify.measures import typical_size
 from gpu_runner.verify.proof import Expected, Proof, make_call
 from gpu_runner.verify.ratios import Ratio, in_ratio, ratio_of
 from gpu_runner.verify.reach import farthest, with_room
 from gpu_runner.verify.relations import lay_related
-from gpu_runner.verify.tolerances import typical_of
 from gpu_runner.verify.uses import Uses, directions_of, second_labels
 
 # By how much of itself an input is shaken in order to see how much of an answer float32 can hold at all. A kernel that rounds an

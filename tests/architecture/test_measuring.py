@@ -13,7 +13,9 @@ from gpu_runner.benchmark import checks, conditions, contender, estimate, materi
 from gpu_runner.benchmark.roofline import FAULT_SHARE
 from gpu_runner.child import gauge, input_sets, timing
 from gpu_runner.contracts import RecordRequest, Status, parse_problem
+from gpu_runner.numerics import tolerances
 from gpu_runner.profiler import rules
+from gpu_runner.program import poison
 from gpu_runner.tuning import plan, search, settings, tuner
 from gpu_runner.verify import (
     cases,
@@ -25,9 +27,7 @@ from gpu_runner.verify import (
     judge,
     laying,
     mutants,
-    poison,
     proof,
-    tolerances,
     truth,
 )
 from tests.problems import problem_source

@@ -19,7 +19,7 @@ from gpu_runner.benchmark.material import Material, Secret
 from gpu_runner.child.calls import Arguments
 from gpu_runner.contracts import Pass, Workload
 from gpu_runner.messages import CallForm, DrawnCall, DrawnTensor
-from gpu_runner.verify.measures import rms
+from gpu_runner.numerics.measures import rms
 from gpu_runner.verify.proof import ChildCall
 from tests.gpu_runner.benchmark.child import Child, answer, entry
 

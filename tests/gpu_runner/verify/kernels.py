@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 
-from gpu_runner.verify.compare import Truth
-from gpu_runner.verify.lift import lifted
+from gpu_runner.child.lift import lifted
+from gpu_runner.numerics.compare import Truth
 
 Tensors = tuple[torch.Tensor, ...]
 Compute = Callable[..., torch.Tensor]

@@ -17,12 +17,12 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, SourceFile, Status, VerifyRequest, parse_problem, to_json
 from gpu_runner.errors import AnswerRefused, ProtocolError
 from gpu_runner.messages import CallForm, RunCase, SentCall, TrailEvent, ValueForm
+from gpu_runner.numerics.compare import Truth
 from gpu_runner.reply import message_of
 from gpu_runner.session import ChildReply, _of_frame
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import CaseAnswer, expecting, read_answer
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.proof import Expected, Proof, make_call
 from gpu_runner.verify.truth import asked_of, form_of

@@ -10,8 +10,8 @@ import torch
 
 from gpu_runner.contracts import Problem, parse_problem
 from gpu_runner.messages import CallForm
+from gpu_runner.numerics.compare import Truth, compare
 from gpu_runner.verify.cases import Case, Content, Special, is_activation
-from gpu_runner.verify.compare import Truth, compare
 from gpu_runner.verify.extremes import (
     FAR_ROW,
     LARGE_ROWS,

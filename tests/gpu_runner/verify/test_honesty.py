@@ -12,6 +12,7 @@ import triton
 from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.contracts.verify import Status
 from gpu_runner.messages import CallForm, Work
+from gpu_runner.numerics.tolerances import Truth
 from gpu_runner.program.log import CONSTANTS, Log
 from gpu_runner.verify.answer import CaseAnswer
 from gpu_runner.verify.cases import Case
@@ -21,7 +22,6 @@ from gpu_runner.verify.honesty import PARTIALS, adjoints, computed_by_torch, jud
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Expected, Proof, Scale
-from gpu_runner.verify.tolerances import Truth
 from tests.problems import problem_source
 
 X, W = torch.empty(640, 100, device="meta"), torch.empty(640, device="meta")

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from gpu_runner.contracts import Problem, VerifyRequest, parse_problem
+from gpu_runner.program.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from gpu_runner.verify.cases import EVEN, PADDED_ROW, Case, Content, Indices, MemoryLayout, Special, plan_cases
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import ignored_index, make_inputs, make_upstream, places_of
 from gpu_runner.verify.judge import choose_cases
 from gpu_runner.verify.laying import Placement, lay, place_of
-from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from gpu_runner.verify.scalars import moved_whole
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import source_of_problem

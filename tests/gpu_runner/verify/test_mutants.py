@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from gpu_runner.messages import CallForm
+from gpu_runner.numerics.compare import Truth
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.inputs import lay
 from gpu_runner.verify.mutants import MUTANTS, survivors
 from gpu_runner.verify.proof import Expected, Proof

@@ -18,17 +18,17 @@ from gpu_runner.contracts import Limits, parse_problem
 from gpu_runner.contracts.verify import Check, Status
 from gpu_runner.errors import ChildError
 from gpu_runner.messages import CallForm, RunCase, Use
+from gpu_runner.numerics.compare import Truth
+from gpu_runner.program.poison import bits_equal
 from gpu_runner.reply import ChildReply
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
 from gpu_runner.verify.cases import Case, largest_first
-from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.examine import _Examiner
 from gpu_runner.verify.finding import CaseNotes, Examined
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.poison import bits_equal
 from gpu_runner.verify.proof import Expected, Proof
 from gpu_runner.verify.scale import AtScale
 from gpu_runner.verify.truth import Oracle, asked_of, form_of

@@ -9,15 +9,15 @@ import pytest
 import torch
 
 from gpu_runner.contracts import parse_problem
+from gpu_runner.numerics.compare import compare
+from gpu_runner.numerics.tolerances import Truth
 from gpu_runner.verify.cases import Case, Indices, Relation, Special, plan_cases
-from gpu_runner.verify.compare import compare
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.extremes import LOWEST, with_special
 from gpu_runner.verify.inputs import make_inputs
 from gpu_runner.verify.judge import prove
 from gpu_runner.verify.proof import Expected
 from gpu_runner.verify.reach import with_room
-from gpu_runner.verify.tolerances import Truth
 from gpu_runner.verify.truth import asked_of, form_of, loses_rows
 from tests.cheats.trial import surroundings
 from tests.problems import problem_source

@@ -11,8 +11,8 @@ import torch
 from gpu_runner.child.calls import Arguments
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import parse_problem
+from gpu_runner.numerics.compare import compare
 from gpu_runner.verify.cases import Case, Special
-from gpu_runner.verify.compare import compare
 from gpu_runner.verify.judge import prove
 from gpu_runner.verify.proof import Expected
 

@@ -13,9 +13,9 @@ import torch
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import parse_problem
 from gpu_runner.messages import SampledReply, SampledValue
+from gpu_runner.numerics.compare import Truth
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.cases import Case, Content, MemoryLayout, plan_cases
-from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.scale import AtScale, examined_at_scale, features_of, kinds_of, roughly_compared

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from gpu_runner.verify.tolerances import FLOORS
+from gpu_runner.numerics.tolerances import FLOORS
 from tests.workers.layouts import designs, miniature
 from tests.workers.layouts.variants import variants
 from workers.layouts.liger import files as liger

@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
-from gpu_runner.verify.mode import Mode
+from gpu_runner.program.mode import Mode
 
 _HALVES = (torch.bfloat16, torch.float16)
 _LIFTED = (torch.float32, *_HALVES)

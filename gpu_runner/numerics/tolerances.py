@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpu_runner.verify.measures import own_error
+from gpu_runner.numerics.measures import own_error
 
 ERROR_RATIO = 2.0  # a candidate may err twice as much as the reference in the same dtype
 PEER_RATIO = (

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_runner.verify.compare import Truth, compare, is_far, loss_of
+from gpu_runner.numerics.compare import Truth, compare, is_far, loss_of
 
 HALVES = [torch.float32, torch.bfloat16, torch.float16]
 

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import torch
 
-from gpu_runner.verify.distribution import Distribution, distribution_of, errors_at
-from gpu_runner.verify.measures import Piece, Place, Sheet, Sums, pieces
-from gpu_runner.verify.tolerances import (
+from gpu_runner.numerics.distribution import Distribution, distribution_of, errors_at
+from gpu_runner.numerics.measures import Piece, Place, Sheet, Sums, pieces
+from gpu_runner.numerics.tolerances import (
     ERROR_RATIO,
     FLOAT32_STEP,
     FLOORS,

@@ -9,9 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gpu_runner.verify import lift
-from gpu_runner.verify.distribution import half_steps
-from gpu_runner.verify.lift import as_allowed, as_on_gpu, lifted, rounded
+from gpu_runner.child import lift
+from gpu_runner.child.lift import as_allowed, as_on_gpu, lifted, rounded
+from gpu_runner.numerics.distribution import half_steps
 
 
 def test_casts_and_factories_of_the_reference_are_lifted() -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from gpu_runner.contracts import parse_problem
+from gpu_runner.numerics.compare import Truth, compare, scattered
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.compare import Truth, compare, scattered
 from gpu_runner.verify.proof import Expected
 from gpu_runner.verify.truth import _with_order_of_rows, asked_of, form_of
 from tests.gpu_runner.verify.kernels import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from gpu_runner.verify.measures import OF_CHANCE, Sheet, own_error, pieces
-from gpu_runner.verify.tolerances import (
+from gpu_runner.numerics.measures import OF_CHANCE, Sheet, own_error, pieces
+from gpu_runner.numerics.tolerances import (
     BIAS_DEVIATIONS,
     BULK,
     CANCELS,

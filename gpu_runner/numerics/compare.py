@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import torch
 
-from gpu_runner.verify.distribution import coarser
-from gpu_runner.verify.levels import Lent, Levels, as_rows, position_of
-from gpu_runner.verify.measures import pieces, rms
-from gpu_runner.verify.tolerances import (
+from gpu_runner.numerics.distribution import coarser
+from gpu_runner.numerics.levels import Lent, Levels, as_rows, position_of
+from gpu_runner.numerics.measures import pieces, rms
+from gpu_runner.numerics.tolerances import (
     ERROR_RATIO,
     FAR,
     FEW_ELEMENTS,

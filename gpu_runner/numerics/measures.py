@@ -203,3 +203,13 @@ def typical_size(tensor: torch.Tensor) -> float:
     sizes = flat[:: math.ceil(flat.numel() / PIECE) | 1].double().abs()
     sizes = sizes[torch.isfinite(sizes) & (sizes > 0)]
     return min(rms(tensor), float(sizes.median()) / MEDIAN_OF_NORMAL) if sizes.numel() else 0.0
+
+
+def farthest(exact: torch.Tensor | None, values: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
+    """Of each element the value that lies farthest from the exact one."""
+    farthest, *others = values
+    for other in others:
+        if exact is None or farthest is None or other is None:
+            return None
+        farthest = torch.where((other.double() - exact).abs() > (farthest.double() - exact).abs(), other, farthest)
+    return farthest

@@ -11,10 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_runner.verify import measures
-from gpu_runner.verify.compare import Truth, compare, rms
-from gpu_runner.verify.measures import Sheet, Sums
-from gpu_runner.verify.mode import Mode
+from gpu_runner.numerics import measures
+from gpu_runner.numerics.compare import Truth, compare, rms
+from gpu_runner.numerics.measures import Sheet, Sums
+from gpu_runner.program.mode import Mode
 
 ODD = (math.nan, math.inf, -math.inf)
 
