@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from workers.engine.protocol import Stages
 from workers.models.ledger import Models, no_models
 from workers.recorded_job import Before
 from workers.redaction import know
@@ -19,6 +18,9 @@ from workers.settings import Settings, secret_values
 from workers.store.blobs import BlobStore
 from workers.store.clock import DatabaseClock
 from workers.store.database import Database
+
+if TYPE_CHECKING:
+    from workers.engine.protocol import Stages
 
 
 class Notifier(Protocol):

@@ -24,6 +24,7 @@ from workers.authors.llm import (
     read_kernel,
     read_wishes,
 )
+from workers.authors.llm.failures import failed_verdict
 from workers.authors.llm.protocol import CompositionBrief, CutBrief, Failed, KernelBrief, UnusableAnswer
 from workers.authors.protocol import AuthorRefusal, Proposal
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
@@ -48,7 +49,6 @@ from workers.fuse.program import (
 from workers.fuse.review import revised
 from workers.fuse.traced import Traced, traced_of
 from workers.models.protocol import Answer, ModelError, Question
-from workers.stages.gate import failed_verdict
 
 T = TypeVar("T")
 

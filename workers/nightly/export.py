@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from workers.nightly.series import Point, SeriesKey, Testbed
-from workers.store.codec import iso
+from workers.times import iso
 
 COLUMNS = (
     *(field.name for field in fields(SeriesKey) if field.name != "testbed"),

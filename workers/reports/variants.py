@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 
-from gpu_runner.contracts import Pass
+from gpu_runner.contracts import Pass, WorkloadTiming
 from workers.contracts import Image, Variant
 from workers.engine.protocol import StageContext
+from workers.reports.pages import CANDIDATE, ORIGINAL
 from workers.reports.plots import figure_of, png_of, store
-from workers.stages.headroom import speedups
 
 COLOURS = {Pass.forward: "#5b7fc7", Pass.backward: "#c26a1a", Pass.full: "#1a7f5a"}
 REJECTED_ALPHA = 0.35
@@ -60,3 +60,14 @@ def variants_plot(name: str, variants: Sequence[Variant]) -> bytes:
 
 def _label(variant: Variant) -> str:
     return f"{variant.name}\n{textwrap.fill(variant.title, 22)}"
+
+
+def speedups(rows: Iterable[WorkloadTiming], timed_pass: Pass) -> tuple[float, ...]:
+    """How many times as fast as the original, on each size of a pass that was compared."""
+    return tuple(
+        comparison.speedup
+        for row in rows
+        if row.timed_pass is timed_pass
+        for comparison in row.comparisons
+        if comparison.contender == CANDIDATE and comparison.baseline == ORIGINAL
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from gpu_runner.contracts import Status, TestsResult, Verdict, from_json, to_json
+from workers.authors.llm.failures import MAX_LOG, failed_verdict
 from workers.authors.llm.protocol import Failed
 from workers.contracts import (
     AssetsUpdate,
@@ -41,15 +42,7 @@ from workers.stages.bench import (
     reopen_optimize,
 )
 from workers.stages.confines import diff
-from workers.stages.gate import (
-    MAX_LOG,
-    failed_nodes,
-    failed_verdict,
-    failing,
-    library_plots,
-    run_script,
-    timing_budget_s,
-)
+from workers.stages.gate import failed_nodes, failing, library_plots, run_script, timing_budget_s
 from workers.stages.search import AttemptLog
 from workers.stages.variants import ModelAuthor, VariantStart, VariantTrials
 from workers.stages.writing import STYLE

@@ -23,6 +23,7 @@ from gpu_runner.contracts import (
     to_json,
 )
 from gpu_runner.contracts.reading import UNPARSABLE
+from workers.authors.llm.failures import failed_verdict
 from workers.authors.llm.protocol import KernelAnswer, KernelBrief
 from workers.authors.protocol import AuthorRefusal, Brief
 from workers.authors.table import author_named
@@ -83,7 +84,7 @@ from workers.stages.bench import (
 )
 from workers.stages.briefs import HEARD, new_points
 from workers.stages.figures import hardware
-from workers.stages.gate import ENDING, check_host, failed_verdict, timing_budget_s, verdict_failure
+from workers.stages.gate import ENDING, check_host, timing_budget_s, verdict_failure
 from workers.stages.headroom import counted, lines
 from workers.stages.problem import parse, problem_source
 from workers.stages.search import AttemptLog, Judged, SearchQuestion

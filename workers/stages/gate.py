@@ -23,7 +23,6 @@ from gpu_runner.contracts import (
     CaseOutcome,
     Composed,
     DoctorRequest,
-    Evidence,
     GpuResult,
     HostReport,
     Knob,
@@ -47,7 +46,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
-from workers.authors.llm.protocol import Failed
+from workers.authors.llm.failures import MAX_EVIDENCE, MAX_LOG, evidence_line
 from workers.contracts import (
     Failure,
     FailureCode,
@@ -81,8 +80,6 @@ NO_GPU = Failure(
 
 # These say nothing about the candidate: no other one would do better.
 ENDING = (Status.environment_error, Status.degenerate_problem)
-MAX_EVIDENCE = 3
-MAX_LOG = 4_000  # characters
 MOST_FAILING = 20
 
 
@@ -315,24 +312,6 @@ def verdict_failure(verdict: Verdict, author: str) -> Failure:
         fix = "Nothing was pushed; a new `/kernel create` takes another problem."
     parts = (part for item in verdict.evidence[:MAX_EVIDENCE] for part in (evidence_line(item), item.log) if part)
     return Failure(FailureCode.verdict, message, fix, first.line if first else None, "\n".join(parts) or None)
-
-
-def failed_verdict(verdict: Verdict, source: str, more: tuple[str, ...] = ()) -> Failed:
-    """A verdict that is not passed, for the model whose ``source`` it is about; ``more`` follows the evidence."""
-    shown = verdict.evidence[:MAX_EVIDENCE]
-    log = next((item.log for item in shown if item.log), "")
-    sentence = shown[0].message if shown else verdict.status.value
-    return Failed(source, verdict.status.value, sentence, (*map(evidence_line, shown), *more), log[-MAX_LOG:])
-
-
-def evidence_line(evidence: Evidence) -> str:
-    """Where and how a candidate failed, in a line."""
-    where = [part for part in (evidence.workload, evidence.output) if part]
-    where += [] if evidence.position is None else [f"at {list(evidence.position)}"]
-    where += [] if evidence.line is None else [f"line {evidence.line}"]
-    numbers = ("got", "expected", "error", "allowed")
-    values = [f"{name} {value:.6g}" for name in numbers if (value := getattr(evidence, name)) is not None]
-    return f"{evidence.check}: {evidence.message}; {', '.join([*where, *values])}".rstrip("; ")
 
 
 # The library's own tests, benchmark script and visualizer.

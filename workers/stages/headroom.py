@@ -22,6 +22,7 @@ from gpu_runner.contracts import (
 from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Dim
 from workers.contracts import Failure, FailureCode, PlannedStrategy, Scope, Target, UserFacingError
+from workers.reports.variants import speedups
 from workers.strategies.evidence import (
     BYTES,
     MOVING,
@@ -284,20 +285,6 @@ class _Size:
 
     def _number(self, dim: Dim) -> int:
         return dim if isinstance(dim, int) else int(evaluate_expression(dim.text, self.names))
-
-
-ORIGINAL = "original"
-
-
-def speedups(rows: Iterable[WorkloadTiming], timed_pass: Pass) -> tuple[float, ...]:
-    """How many times as fast as the original, on each size of a pass that was compared."""
-    return tuple(
-        comparison.speedup
-        for row in rows
-        if row.timed_pass is timed_pass
-        for comparison in row.comparisons
-        if comparison.contender == "candidate" and comparison.baseline == ORIGINAL
-    )
 
 
 def learnings(rows: Iterable[WorkloadTiming]) -> str:

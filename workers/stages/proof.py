@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from gpu_runner.contracts import CaseOutcome, Problem, ProblemError, Status, TestsResult, Verdict, parse_problem
+from workers.authors.llm.failures import MAX_LOG, failed_verdict
 from workers.authors.llm.protocol import AnswerFault, ChangeAnswer, Failed
 from workers.contracts import AddedTest, Failure, FailureCode, FileChange, StyleOutcome, UserFacingError
 from workers.layouts.existing import is_of, own_path
 from workers.layouts.regions import changed_outside_calls
 from workers.stages.bench import SAY_PROBLEM, ModifyBench
 from workers.stages.confines import diff, violation, within
-from workers.stages.gate import MAX_LOG, failed_nodes, failed_verdict, failing, verdict_failure
+from workers.stages.gate import failed_nodes, failing, verdict_failure
 from workers.strategies.source import fingerprint
 
 FAILS = "The library's own style check fails on the change."

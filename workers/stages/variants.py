@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import BenchmarkResult, Status, Verdict, to_json
 from workers.authors.llm import read_variant, variant_question
+from workers.authors.llm.failures import failed_verdict
 from workers.authors.llm.protocol import (
     AnswerFault,
     Failed,
@@ -27,7 +28,7 @@ from workers.reports.notebook import notes_page, results_csv
 from workers.stages.asking import Silence, ask_or_silence
 from workers.stages.bench import OptimizeBench, Profiled, aim_of, keep_json
 from workers.stages.briefs import variant_brief
-from workers.stages.gate import ENDING, ORIGINAL_ALONE, PAIRED_S, failed_verdict, script_rows, timing_budget_s
+from workers.stages.gate import ENDING, ORIGINAL_ALONE, PAIRED_S, script_rows, timing_budget_s
 from workers.stages.headroom import learnings, predicted_learnings
 from workers.stages.search import DUPLICATE, Answers, AttemptLog, EarlyStop, Judged, Search, SearchQuestion
 from workers.strategies.catalog import ModelChange, strategy_named

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from gpu_runner.contracts import Pass, Status, Verdict, from_json, to_json
 from workers.authors.llm import kernel_question, read_kernel
+from workers.authors.llm.failures import MAX_LOG, failed_verdict
 from workers.authors.llm.protocol import Failed, KernelAnswer, KernelBrief, Reply, Task
 from workers.authors.protocol import AuthorRefusal, Feedback, KernelPlan
 from workers.contracts import (
@@ -26,7 +27,7 @@ from workers.layouts.protocol import Design
 from workers.models.protocol import Answer
 from workers.stages.bench import Bench, CreateBench
 from workers.stages.briefs import answered, kernel_brief, plan_of_graph, remarks_of
-from workers.stages.gate import ENDING, MAX_LOG, failed_verdict, verdict_failure
+from workers.stages.gate import ENDING, verdict_failure
 from workers.stages.headroom import time_of
 from workers.stages.search import AttemptLog, Judged, Search, SearchQuestion, TriedAttempt, failed_text
 from workers.strategies.source import fingerprint

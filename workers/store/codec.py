@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import typing
-from datetime import UTC, datetime
 from typing import Any
 
 from gpu_runner.contracts import from_json, to_json
@@ -18,11 +17,6 @@ def storable(text: str, limit: int = MAX_TEXT) -> str:
     """Text that every database takes and everybody may read: no NUL, no lone surrogate, no secret, bounded."""
     cleaned = redact(text).replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
-
-
-def iso(at: float | None) -> str | None:
-    """A time as ISO 8601 in UTC, to the millisecond."""
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(Update)}

@@ -24,11 +24,12 @@ from workers.contracts import (
 from workers.pipelines import PIPELINES
 from workers.pipelines.transitions import Waiting, after_approval, judge
 from workers.store import jobs, updates
-from workers.store.codec import iso, read_request
+from workers.store.codec import read_request
 from workers.store.jobs import branch_of
 from workers.store.leases import LONGEST_WAIT_S
 from workers.store.models import Job, OutboxUpdate, ReviewDecision, StageAttempt
 from workers.store.views import checkpoint_sha
+from workers.times import iso
 
 MAX_FEEDBACK = 20_000
 

@@ -21,8 +21,9 @@ from workers.contracts import (
 from workers.pipelines import PIPELINES
 from workers.store import attempts as leased
 from workers.store import gpu_work, updates
-from workers.store.codec import iso, read_failure, read_request
+from workers.store.codec import read_failure, read_request
 from workers.store.models import Artifact, Event, GpuWork, Job, StageAttempt
+from workers.times import iso
 
 MAX_EVENTS = 500
 RECENT_REQUESTS = 20

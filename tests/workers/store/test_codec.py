@@ -27,7 +27,8 @@ from workers.contracts import (
     StatusUpdate,
     Update,
 )
-from workers.store.codec import KINDS, MAX_TEXT, iso, read_request, read_update, storable, update_form
+from workers.store.codec import KINDS, MAX_TEXT, read_request, read_update, storable, update_form
+from workers.times import iso
 
 SAMPLES: tuple[Update, ...] = (
     StatusUpdate(),
