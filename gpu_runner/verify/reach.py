@@ -4,6 +4,7 @@ and which elements count there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -18,6 +19,10 @@ from gpu_runner.verify.proof import Expected, Proof
 
 LOST = 0.1  # of its scale: a reference that errs by more has lost the element
 MOSTLY_LOST = 0.5  # of a row's elements, each against its own size
+AT_A_STEP = (
+    100.0  # times what nearly all rows lose: a row that loses more lies where rounding decides which way it goes
+)
+NEARLY_ALL, LEAST_ROWS = 0.95, 20
 MOSTLY_HELD = 0.75  # of the elements of every output and gradient, or the large values are taken back
 HALF_NUMBERS = 0.5  # of them, in float16
 ROOM = 2.0**-6  # of the dtype's largest number: beyond it another order of the same operations may overflow on the way
@@ -107,7 +112,20 @@ def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
     # Of a row that is lost but for a few elements, such as the gradient at the label, nothing is known.
     if size.dim():
         held &= (lost > LOST * size + smallest).double().mean(-1, keepdim=True) <= MOSTLY_LOST
+        held &= ~_at_a_step(lost / (scale + smallest), torch.finfo(dtype).eps)[..., None]
     return held | beyond
+
+
+def _at_a_step(lost: torch.Tensor, eps: float) -> torch.Tensor:
+    """The few rows of relative errors in which a rounding decides what comes out, as of two scores of 1e8 that are nearly equal.
+
+    What another order of operations makes of such a row is as likely the other way as the reference's few runs of it are.
+    """
+    rows = lost.amax(-1)
+    if rows.numel() < LEAST_ROWS:
+        return torch.zeros(rows.shape, dtype=torch.bool)
+    usual = rows.flatten().kthvalue(math.ceil(NEARLY_ALL * rows.numel())).values
+    return rows > AT_A_STEP * usual.clamp(min=eps)
 
 
 def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:

@@ -295,6 +295,21 @@ def test_a_row_of_which_minus_infinity_makes_nan_in_the_reference_may_be_nan_who
         assert compare(got, item).passed == passes
 
 
+def test_of_large_values_a_row_that_rounding_decides_does_not_count() -> None:
+    case = replace(LARGE, sizes=(("T", 60), ("V", 40)), reach=2.0**10)
+    exact = torch.randn(60, 40, dtype=torch.float64, generator=stream())
+    own = (exact * (1 + 1e-6 * torch.randn(60, 40, dtype=torch.float64, generator=stream()))).float()
+    one = own.clone()
+    one[7, 3] += 0.01
+    judged = truth_of(proof_of(case, exact, one)).held
+    assert judged is not None
+    assert not bool(judged[7].any()) and int(judged.all(-1).sum()) == 59
+    twelve = own.clone()
+    twelve[:12, 3] += 0.01  # what a fifth of all rows lose is what the function loses there
+    judged = truth_of(proof_of(case, exact, twelve)).held
+    assert judged is not None and bool(judged.all())
+
+
 def test_the_sentence_says_what_the_row_held() -> None:
     proof = with_held(
         proof_of(replace(LARGE, reach=2.0**15), torch.ones(6, 40, dtype=torch.float64), torch.ones(6, 40))
