@@ -19,6 +19,7 @@ from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import DeviceProperties, Native, Violation
 
+DRIVER_COUNTS = ("multiprocessor_count", "num_vectorcore")  # what a driver counts, of a GPU and of an Ascend NPU
 MEMORY_BYTES = 48 * 2**30
 _KIB = 2**10
 # Of one program, by architecture. Source: CUDA C++ Programming Guide, technical specifications by compute capability.
@@ -115,7 +116,7 @@ class Device:
             from triton.runtime import driver
 
             known = driver.active.utils.get_device_properties(device)
-            return {**known, "multiprocessor_count": self.multiprocessors}
+            return {**known, **dict.fromkeys(DRIVER_COUNTS, self.multiprocessors)}
 
         return {
             "torch.cuda.get_device_properties": properties,
@@ -149,9 +150,8 @@ class Device:
         of_driver = {
             "max_shared_mem": shared,
             "max_num_regs": 65536,
-            "multiprocessor_count": self.multiprocessors,
             "warpSize": lanes,
-        }
+        } | dict.fromkeys(DRIVER_COUNTS, self.multiprocessors)
         return _answers(
             {
                 "count": 1 + self._index + self.multiprocessors % 7,

@@ -47,6 +47,7 @@ from gpu_runner.messages import (
 from gpu_runner.numerics.measures import THREADS, keep_pages, share_steps
 from gpu_runner.peaks import GPUS
 from gpu_runner.program.coverage import BOTH
+from gpu_runner.program.devices import DRIVER_COUNTS
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import EITHER, EVALUATED, IMPORTED
 from gpu_runner.program.memory import FALSE_CLAIM
@@ -1806,7 +1807,7 @@ def _with_few_processors(facts: dict[str, Any], seed: int) -> dict[str, Any]:
     """Facts of the same GPU, but for its multiprocessors, of which it has as few as a seed draws."""
     few = 1 + seed % MOST_PROCESSORS
     properties = facts["properties"] | {"multi_processor_count": few}
-    return {**facts, "properties": properties, "driver": facts["driver"] | {"multiprocessor_count": few}}
+    return {**facts, "properties": properties, "driver": facts["driver"] | dict.fromkeys(DRIVER_COUNTS, few)}
 
 
 def _is_seen_there(finding: VerdictFinding) -> bool:

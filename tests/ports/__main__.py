@@ -1,0 +1,166 @@
+"""Ports a library's operators to Ascend anew, and shows each next to the library's own port.
+
+    python -m tests.ports LIBRARY --out FOLDER [--jobs 2] [NAME ...]
+
+LIBRARY is an unpacked liger-kernel. Of each NAME the library's own file for Ascend and its exports are taken out of a copy,
+`kernelsmith port NAME --to ascend --auto` is run there, and what it wrote is held against what was taken out. FOLDER/table.md is
+the table; exit 1 where one of those that the library has, or can have, was not done. With KERNELSMITH_ASCEND_PYTHON, the Python
+of an environment with Triton-Ascend, every kernel is lowered to the linalg dialect.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+OPS = Path("src/liger_kernel/ops/backends/_ascend/ops")
+EXPORTS = OPS / "__init__.py"
+THEIRS = (
+    "swiglu",
+    "geglu",
+    "rms_norm",
+    "layer_norm",
+    "softmax",
+    "dyt",
+    "fused_add_rms_norm",
+    "kl_div",
+    "poly_norm",
+    "tvd",
+    "sparsemax",
+)
+NEW = ("relu_squared", "modulated_rms_norm", "fused_linear_kl_div")
+REFUSED = ("fused_linear_kl_div",)  # products of matrices
+HEAD = (
+    "| operator | done | symbols of the library's own port | parameters | parity | memory multiplier, ours and theirs "
+    "| unified buffer at the largest size | lowered |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+)
+LONGEST_S = 1800
+
+
+@dataclass
+class OwnPort:
+    """The library's own port, as it was taken out: what it exports, the parameters of each Function, its multipliers."""
+
+    exported: tuple[str, ...] = ()
+    parameters: dict[str, str] = field(default_factory=dict)
+    multipliers: tuple[float, ...] = ()
+
+
+def taken_out(checkout: Path, name: str) -> OwnPort:
+    """Take a port out of a checkout with its exports."""
+    path, exports = checkout / OPS / f"{name}.py", checkout / EXPORTS
+    if not path.is_file():
+        return OwnPort()
+    tree = ast.parse(path.read_text())
+    path.unlink()
+    lines = exports.read_text().splitlines(keepends=True)
+    own = [line for line in lines if f".ops.{name} import " in line]
+    names = tuple(line.rpartition(" import ")[2].strip() for line in own)
+    left = [line for line in lines if line not in own and line.strip().strip('",') not in names]
+    exports.write_text("".join(left))
+    numbers = [
+        keyword.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "memory_multiplier" and isinstance(keyword.value, ast.Constant)
+    ]
+    return OwnPort(names, parameters_of(tree), tuple(sorted({float(number) for number in numbers})))
+
+
+def parameters_of(tree: ast.Module) -> dict[str, str]:
+    """The parameters and defaults of the forward of each autograd Function."""
+    return {
+        node.name: ast.unparse(method.args).partition(", ")[2]
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and method.name == "forward"
+    }
+
+
+def ported(library: Path, out: Path, name: str) -> tuple[str, bool]:
+    """The row of an operator, and whether it is as it should be."""
+    checkout = out / name / "checkout"
+    shutil.copytree(library, checkout, ignore=shutil.ignore_patterns(".git"))
+    own = taken_out(checkout, name)
+    for command in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "start")):
+        git = ("git", "-C", str(checkout), "-c", "user.name=ports", "-c", "user.email=ports@example.com")
+        subprocess.run([*git, *command], check=True, timeout=LONGEST_S)
+    command = [
+        sys.executable,
+        "-m",
+        "service.cli",
+        "port",
+        name,
+        "--repo",
+        str(checkout),
+        "--out",
+        str(out / name),
+        "--auto",
+        "--json",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    (out / name / "printed.log").write_text(done.stdout + done.stderr)
+    shutil.rmtree(checkout)
+    summary = out / name / "port.json"
+    if done.returncode != 0 or not summary.is_file():
+        return f"| {name} | **no**: {_reason(done)} | | | | | | |", name in REFUSED
+    return _row(name, own, json.loads(summary.read_text()), out / name / f"{name}.py"), name not in REFUSED
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    try:
+        return str(json.loads(done.stdout)["failure"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return (done.stderr.strip() or done.stdout.strip())[-300:].replace("\n", " ").replace("|", "\\|")
+
+
+def _row(name: str, own: OwnPort, summary: dict[str, Any], source: Path) -> str:
+    exported = {entry["name"] for entry in summary["api"] if entry["exported"]}
+    missing = [symbol for symbol in own.exported if symbol not in exported]
+    symbols = "" if not own.exported else f"{len(own.exported) - len(missing)} of {len(own.exported)}"
+    symbols += f", without {', '.join(f'`{symbol}`' for symbol in missing)}" if missing else ""
+    ours = parameters_of(ast.parse(source.read_text()))
+    other = [symbol for symbol, text in own.parameters.items() if ours.get(symbol, text) != text]
+    parameters = (
+        "" if not own.parameters else "the same" if not other else f"other ones: {', '.join(f'`{s}`' for s in other)}"
+    )
+    verdicts = [entry["verdict"]["status"] for entry in summary["parities"]]
+    parity = f"{verdicts.count('passed')} of {len(verdicts)} calls passed"
+    counted = sorted({entry["multiplier"] for entry in summary["tilings"]})
+    multipliers = " and ".join(", ".join(f"{n:g}" for n in numbers) or "none" for numbers in (counted, own.multipliers))
+    used = max((entry["used_bits"] for entry in summary["tilings"]), default=0)
+    lowered = f"{len(summary['lowered'])} kernels" if summary["lowered"] else "not asked"
+    cells = (name, "yes", symbols, parameters, parity, multipliers, f"{used / summary['buffer_bits']:.0%}", lowered)
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Port them; writes and prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.ports")
+    parser.add_argument("library", type=Path)
+    parser.add_argument("names", nargs="*", default=[*THEIRS, *NEW])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        rows = list(pool.map(lambda name: ported(options.library, options.out.resolve(), name), options.names))
+    table = "\n".join([HEAD, *(row for row, _ in rows)]) + "\n"
+    (options.out / "table.md").write_text(table)
+    sys.stdout.write(table)
+    return 0 if all(right for _, right in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
