@@ -16,6 +16,7 @@ import logging
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -104,7 +105,7 @@ def carried_out(
         error = f"{type(failure).__name__}: {failure}"
         _log.warning("%s: %s", request.request_id, error)
     except Exception as failure:  # noqa: BLE001 - the runner's main boundary: the fault is reported as the runner's
-        error = f"{type(failure).__name__}: {failure}"
+        error = f"{type(failure).__name__}: {failure} ({_place_of(failure)})"
         _log.exception("%s: the runner failed", request.request_id)
     duration_s = time.monotonic() - start
     seconds = spans.spent()
@@ -120,6 +121,12 @@ def carried_out(
         round(duration_s, 3),
         seconds,
     )
+
+
+def _place_of(failure: Exception) -> str:
+    """The line that raised it, which is all that the caller's log has of a fault of the runner's own."""
+    frame = traceback.extract_tb(failure.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -302,14 +302,21 @@ def _summed_alike(original: Callable[..., Any]) -> Callable[..., Any]:
     """Add up products in float64: an element depends neither on the block that it is in nor on which operand is the left one.
 
     A GPU adds in the order of the inner dimension, whatever the block, so that a backward kernel computes the scores of forward
-    again to the last bit. BLAS adds in another order for each shape of operands.
+    again to the last bit. BLAS adds in another order for each shape of operands. Of float32 in TF32, which is what a product takes
+    that asks for nothing else, the tensor cores of a GPU ignore the last 13 bits.
     """
+    from triton._C.libtriton import ir
     from triton.runtime.interpreter import TensorHandle, np
 
-    def create(self: Any, first: Any, second: Any, third: Any, *rest: Any) -> Any:
+    def create(self: Any, first: Any, second: Any, third: Any, precision: Any, *rest: Any) -> Any:
         if any(handle.data.dtype != np.float32 for handle in (first, second, third)):
-            return original(self, first, second, third, *rest)
-        product = np.matmul(first.data, second.data, dtype=np.float64).astype(np.float32)
+            return original(self, first, second, third, precision, *rest)
+        left, right = first.data, second.data
+        if precision == ir.INPUT_PRECISION.TF32:
+            left, right = (
+                (np.ascontiguousarray(data).view(np.int32) & -(2**13)).view(np.float32) for data in (left, right)
+            )
+        product = np.matmul(left, right, dtype=np.float64).astype(np.float32)
         return TensorHandle(product + third.data, third.dtype.scalar)
 
     return create

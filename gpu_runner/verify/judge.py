@@ -623,12 +623,12 @@ def _at_scale(
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[AtScale]:
     """The calls at the size of workloads, of a verdict that is a whole one; some have what these cases have."""
-    dtype = (request.dtypes or oracle.problem.dtypes)[0]
+    dtypes = request.dtypes or oracle.problem.dtypes
     workloads = request.workloads or oracle.problem.workloads
-    yield from at_scale(oracle, workloads, dtype, draws, cases)
+    yield from at_scale(oracle, workloads, dtypes[0], draws, cases)
     with ThreadPoolExecutor(1, "deciding") as pool, _deciding(request.candidate, oracle, context, is_over) as decided:
         beside = pool if CORES >= MANY_CORES else None
-        yield from at_usual_sizes(oracle, workloads, dtype, draws, cases, decided, beside)
+        yield from at_usual_sizes(oracle, workloads, dtypes, draws, cases, decided, beside)
 
 
 @contextmanager

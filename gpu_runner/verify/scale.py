@@ -28,7 +28,7 @@ from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.messages import Axes, NumbersBeyond, Ranges, SampleCall, SampledReply, SentTensor, SpreadTensor
 from gpu_runner.numerics.compare import Truth, compare
 from gpu_runner.numerics.measures import own_error
-from gpu_runner.numerics.tolerances import ValueComparison
+from gpu_runner.numerics.tolerances import ERROR_RATIO, ValueComparison
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.cases import Case, Content, MemoryLayout, columns_of
 from gpu_runner.verify.draws import Draws
@@ -59,6 +59,10 @@ MIDDLE, LEAST_FOR_MIDDLE, STEP_OF_MIDDLE = (0.3, 0.7), 512, 64  # of many places
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
 ROUGH = {torch.float16: 0.05, torch.bfloat16: 0.1, torch.float32: 0.005, torch.float64: 0.005}  # of the scale
+LEAST_FOR_SHARE = 64  # elements
+SHARE_BEYOND = (
+    0.2  # of elements that may be other numbers of half precision than the truth rounded once, beside the reference's
+)
 SHARE_OF_WHOLE = 0.03  # of whole numbers that may be others
 FAR = 3.0  # times what is allowed: less may be chance, and what cases are for
 NOT_FINITE = ("nonfinite", "unwritten")  # levels of comparisons
@@ -334,7 +338,25 @@ def roughly_compared(got: torch.Tensor, truth: Truth) -> ValueComparison:
     is_moved = int(beyond.sum()) <= FAR * int(moved.sum()) and float(
         torch.where(beyond, error, 0.0).max()
     ) <= FAR * float(lost.max())
-    return ValueComparison(worst <= 1.0 or is_moved, "element", worst * share, share)
+    if worst > 1.0 and not is_moved:
+        return ValueComparison(False, "element", worst * share, share)
+    return _rounded_once(got, truth, numbers) or ValueComparison(True, "element", worst * share, share)
+
+
+def _rounded_once(got: torch.Tensor, truth: Truth, numbers: torch.Tensor) -> ValueComparison | None:
+    """Of half precision: whether most elements are the truth rounded once, as those of the reference are; None where they are.
+
+    Sums of many terms that are rounded on the way are each within the bounds, and nearly none is.
+    """
+    if got.dtype not in (torch.float16, torch.bfloat16) or int(numbers.sum()) < LEAST_FOR_SHARE:
+        return None
+    exact = truth.exact.to(got.dtype)
+    runs = [
+        run.to(got.dtype) for run in (truth.own, *truth.shaken, *([] if truth.rounded is None else [truth.rounded]))
+    ]
+    share, *others = (float((run != exact)[numbers].double().mean()) for run in (got, *runs))
+    allowed = ERROR_RATIO * max(others) + SHARE_BEYOND + 2.0 / math.sqrt(int(numbers.sum()))
+    return None if share <= allowed else ValueComparison(False, "share", share, allowed)
 
 
 def _number_of(

@@ -53,6 +53,8 @@ OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what 
 MOST_SQUARE = 1024  # rows and columns, in one call
 
 
+PLAIN_CALL = "usual sizes"
+
 Proposed = tuple[Mapping[str, int], Case]  # sizes, and the case that it is like
 # Of each call what is decided in it, None where it cannot be made; of fewer where that takes too long.
 Deciding = Callable[[Sequence[Case]], Iterable[Signature | None]]
@@ -61,7 +63,7 @@ Deciding = Callable[[Sequence[Case]], Iterable[Signature | None]]
 def at_usual_sizes(
     oracle: Oracle,
     workloads: Sequence[Workload],
-    dtype: str,
+    dtypes: Sequence[str],
     draws: Draws,
     cases: Sequence[Case] = (),
     decided: Deciding | None = None,
@@ -70,9 +72,10 @@ def at_usual_sizes(
     """Calls at drawn ones of the sizes that models have near those of the workloads; those alone at which the reference runs.
 
     All but the plain ones are like one of ``cases``, those of the verdict, and one has infinities and NaN. The first three are
-    plain and have many rows, the first of them without gradients, as for inference, the third wide ones with gradients. Where what
-    the candidate's host code decides can be ``decided`` without a truth, it is asked at more sizes than are called, and sizes and
-    cases are put together by that (``combinations``), ``beside`` the first calls where there are cores for it.
+    plain and have many rows, the first of them without gradients, as for inference, the second in half precision where that is one
+    of ``dtypes``, whose first the others have, the third wide ones with gradients. Where what the candidate's host code decides can
+    be ``decided`` without a truth, it is asked at more sizes than are called, and sizes and cases are put together by that
+    (``combinations``), ``beside`` the first calls where there are cores for it.
     """
     problem, stream = oracle.problem, draws.stream("usual sizes")
     if problem.form == "kernelbench" or not workloads:
@@ -88,10 +91,13 @@ def at_usual_sizes(
     not_finite = [case for case in cases if case.content is Content.odd and not case.odd_upstream]
     odd = stream.choice(not_finite) if not_finite else None
     deep = _many_rows(problem, workloads[0], near, MANY, stream) or next(iter(tried), None)
-    plain = [Case("usual sizes", (), dtype, 0, workload.scalars) for workload in workloads]
+    plain = [Case(PLAIN_CALL, (), dtypes[0], 0, workload.scalars) for workload in workloads]
+    halves = [name for name in dtypes if name in ("float16", "bfloat16")]
     usual = [case for case in cases if case.content is Content.ordinary and not case.is_empty]
     kinds = itertools.chain(kinds_of(usual, stream), (stream.choice(plain) for _ in itertools.count()))
     given = [(sizes, stream.choice(plain)) for sizes in (*many, *tried[:PLAIN])]
+    if halves:  # sums of many rows that are rounded on the way show in it alone
+        given[1] = given[1][0], replace(given[1][1], dtype=stream.choice(halves))
     given += [(deep, odd or stream.choice(plain)), (_square(problem, near, stream), next(kinds))]
     first: Iterable[Proposed] = ()
     if decided is not None:
@@ -103,9 +109,9 @@ def at_usual_sizes(
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
         case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))
-        scalars = kind.scalars if kind in plain else _drawn_scalars(problem, kind, cases, stream)
+        scalars = kind.scalars if kind.name == PLAIN_CALL else _drawn_scalars(problem, kind, cases, stream)
         try:
-            proof = _proof(oracle, case, dict.fromkeys([scalars, kind.scalars]), place == 0, kind in plain)
+            proof = _proof(oracle, case, dict.fromkeys([scalars, kind.scalars]), place == 0, kind.name == PLAIN_CALL)
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
             return
         if proof is None:

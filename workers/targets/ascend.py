@@ -73,9 +73,16 @@ def _bits(multiplier: float, elements: int) -> int:
 
 
 def stand_in_source() -> str:
-    """The stand-in for ``ub_manager``, as it is laid over the repository where a port is judged."""
-    return files("workers.targets").joinpath("stand_in.py").read_text("utf-8")
+    """The stand-in for ``ub_manager``, as it is laid over the repository where a port is judged.
 
+    Its buffer is a part of an NPU's, so that rows of a few hundred columns fill it as long ones fill that: then every path of a
+    port, and several tiles for a core, are met by the cases of a verdict.
+    """
+    source = files("workers.targets").joinpath("stand_in.py").read_text("utf-8")
+    return source.replace(f"{stand_in.CAPACITY_BITS:_}", f"{JUDGED_BITS:_}")
+
+
+JUDGED_BITS = stand_in.CAPACITY_BITS // 32
 
 ASCEND = AscendBackend(
     name="ascend",

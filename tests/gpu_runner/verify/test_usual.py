@@ -42,7 +42,7 @@ def calls(
     problem, context = parse_problem(source_of_problem(name)), surroundings()
     with opened(reference_session("reference", problem.source, context), context) as session:
         oracle = Oracle.open(problem, session, 1)
-        return list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), cases, decided, beside))
+        return list(at_usual_sizes(oracle, problem.workloads, ("float32",), Draws.fresh(), cases, decided, beside))
 
 
 def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
@@ -86,7 +86,7 @@ def test_what_is_added_up_to_one_number_has_a_call_of_the_largest_workload(
     door = reference_session("reference", problem.source, surroundings(), gpu=False)
     with opened(door, surroundings()) as session:
         oracle = Oracle.open(problem, session, 1)
-        found = list(at_usual_sizes(oracle, problem.workloads, "float32", Draws.fresh(), ()))
+        found = list(at_usual_sizes(oracle, problem.workloads, ("float32",), Draws.fresh(), ()))
     assert [call.sizes for call in found if call.sizes["N"] == 2097160] == sizes
     assert all(not call.proof.wanted and call.operations == operations for call in found if call.sizes["N"] == 2097160)
 

@@ -359,7 +359,8 @@ class LoopedKernel(KernelWriter):
             return f"tl.max({name}_lane)"
         if value in self._online:
             top = self.names.of(self._online[value])
-            return f"tl.sum({name}_lane * tl.exp({top}_lane - {top}))"
+            is_alone = self.form.strides_the_grid  # one lane has seen the whole row
+            return f"tl.sum({name}_lane)" if is_alone else f"tl.sum({name}_lane * tl.exp({top}_lane - {top}))"
         if value.datum == "prod":
             return f"tl.reduce({name}_block, {self.along or None}, _multiplied{self.across.replace(', axis=1', '')})"
         if value.datum == "argmax":
