@@ -1204,8 +1204,9 @@ class _Plan:
             has_classes = any(isinstance(spec.high, str) for spec in self.problem.inputs)
             indices = Indices.best if has_classes and kind is not Special.bytes else Indices.spread
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind, indices=indices))
-        if activations and self._most_exact() == "float32":
-            cases += [self._ties(stream), self._at_limits(activations, stream)]
+        if activations:
+            cases += [self._ties(stream)] if self._most_exact() == "float32" else []
+            cases.append(self._at_limits(activations, stream))
         kinds = [
             (Special.distant, (33, 90)),
             (Special.distant, WIDE),
@@ -1234,7 +1235,7 @@ class _Plan:
     def _at_limits(self, activations: list[str], stream: random.Random) -> Case:
         """Elements exactly at the numbers at which the reference may bend or cut: what the slope is there it says itself."""
         sizes = self._sizes("limits", (33, 64), (8, 14))
-        case = self._case("at limits", sizes, "float32", special=Special.limits)
+        case = self._case("at limits", sizes, self._most_exact(), special=Special.limits)
         return replace(case, among=(stream.choice(activations),), limits=limits_of(self.problem, case.scalars))
 
     def _complete(self, cases: Sequence[Case], related: list[Case]) -> list[Case]:

@@ -148,13 +148,19 @@ def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
         return False
     if is_weight(spec):
         return False
-    # What holds one number for each row may be a column of a table; other vectors are one piece, as a bias is.
-    is_column = case.layout == MemoryLayout.sliced and (_is_labels(spec) or _is_of_rows(problem, spec))
+    # What holds one number for each row may be a column of a table, and so may all where there are vectors alone; others are one
+    # piece, as a bias is.
+    is_of_vectors = all(len(other.dims) < 2 for other in problem.inputs)
+    is_column = (
+        case.layout == MemoryLayout.sliced
+        and bool(spec.dims)
+        and (is_of_vectors or _is_labels(spec) or _is_of_rows(problem, spec))
+    )
     return len(spec.dims) > 1 or is_column
 
 
 def _is_labels(spec: InputSpec) -> bool:
-    return bool(spec.dims) and spec.high is not None
+    return bool(spec.dims) and (spec.high is not None or spec.dtype == "bool")
 
 
 def _is_of_rows(problem: Problem, spec: InputSpec) -> bool:

@@ -98,7 +98,10 @@ def place_of(shape: tuple[int, ...], layout: MemoryLayout, stream: random.Random
     if layout is MemoryLayout.permuted and rank > 1:
         swapped = (*range(rank - 2), rank - 1, rank - 2)
         drawn = tuple(stream.sample(range(rank), rank))
-        return Placement(order=swapped if drawn == tuple(range(rank)) else stream.choice((swapped, drawn)))
+        order = swapped if drawn == tuple(range(rank)) else stream.choice((swapped, drawn))
+        return Placement(
+            order=order, gap=stream.choice((0, stream.randint(1, MOST_GAP)))
+        )  # as of a cut table, transposed
     if layout is MemoryLayout.sliced:
         return Placement(
             gap=stream.randint(0, 7) if rank > 1 else 0,

@@ -23,9 +23,9 @@ TOGETHER = 4  # cases in which several scalars are others
 LIMITS, MOST_LIMIT = (0.0, 0.5, 1.0, 3.0, 6.0), 1e3  # of ReLU6, hardtanh, hardswish, soft shrinkage
 MOST_SAID = 3  # floats that workloads say and that are others in a case each
 DYADIC = (0.25, 0.5)
-# Kinds of whole numbers: next to the default; zero and negative ones; far above it, and so far that sixteen bits do not hold it.
+# Kinds of whole numbers: next to the default; zero and negative ones; far above it, and so far that 16 or 32 bits do not hold it.
 WHOLE = ("near", "below", "far", "beyond")
-FAR, BEYOND = (100, 8000), (2**15, 2**17)  # beyond what float16 counts to
+FAR, BEYOND = (100, 8000), ((2**15, 2**17), (2**31, 2**33))  # beyond what float16 counts to, and beyond 32 bits
 SEEDS = (2**32, 2**40)  # beyond 32 bits
 USUAL = (
     (0.1, 0.5),
@@ -306,11 +306,13 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     if is_padding(spec.name) or _is_handed_as(is_padding, problem.source, spec.name):
         return stream.choice((-2, -1, 0, 1) if kind == "near" else (-2, -1))
     if default < 0:
-        return stream.choice((default - 1, default + 1, 0, 1))
+        far = stream.choice((-1, 1)) * stream.randint(8, 200)
+        return stream.choice((default - 1, default + 1, 0, 1)) if kind == "near" else far
     if is_seed(spec.name):
         return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1
     if kind != "near" and _is_unbounded(problem.source, spec.name):
         if kind in ("far", "beyond"):
-            return round(math.exp(stream.uniform(*map(math.log, FAR if kind == "far" else BEYOND))))
+            ends = FAR if kind == "far" else stream.choice(BEYOND)
+            return round(math.exp(stream.uniform(*map(math.log, ends))))
         return stream.choice((0, -1, -default, -stream.randint(2, 40)))
     return stream.choice((1, default + 1, default + 2, 2 * default, max(1, default // 2)))

@@ -388,6 +388,12 @@ class _Batch:
     upstream: tuple[Axes, ...]
 
 
+def going_by_places(oracle: Oracle, workload: Workload, draws: Draws) -> frozenset[str]:
+    """The dimensions along which some output or gradient is at each place what it is of that place alone."""
+    batch = _batch_dimensions(oracle, workload, draws)
+    return frozenset() if batch is None else frozenset(batch.places)
+
+
 def _batch_dimensions(oracle: Oracle, workload: Workload, draws: Draws) -> _Batch | None:
     for sizes in SMALL_SIZES:
         try:

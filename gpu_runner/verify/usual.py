@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +24,7 @@ from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.reach import with_held
 from gpu_runner.verify.scalars import Scalar
-from gpu_runner.verify.scale import AtScale, Comparable, features_of, kinds_of
+from gpu_runner.verify.scale import AtScale, Comparable, features_of, going_by_places, kinds_of
 from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 
 # Of published language models: heads and groups, hidden sizes and feed-forward widths, vocabularies.
@@ -42,9 +42,12 @@ PLAIN = 2  # of them that are like no case
 ROWS, OFTEN_FEW, OTHERS = (2, 64), 0.2, (16, 32, 48, 64)  # of rows, mostly as many as may be, and of other columns
 MOST, LEAST_ROWS = 2**17, 2  # the product of all sizes, but for few rows, since programs of all of it run
 # Operations on blocks in a launch, ten to twenty microseconds each: of up to FEW rows, of more, of most, of a total, and of one of
-# whole numbers, which is right to the last bit or wrong.
+# whole numbers, which is right to the last bit or wrong; of a long dimension as many.
 FEW, OPERATIONS = 8, (5_000, 40_000, 100_000, 200_000, 350_000)
-MANY, MOST_ROWS = (200, 1300), (1025, 1300)  # rows, in a call each; most blocks of rows have no more than 1024
+MANY, MOST_ROWS = (
+    (200, 1300),
+    (2049, 2600),
+)  # rows, in a call each; more than most blocks of rows have, and than float16 counts
 # Of wide columns with gradients: a program that adds up a weight's gradient takes several operations a row.
 SUMMED, WIDE = (200, 500), 2049
 MOST_TOTAL = 2**25  # elements that are added up in one call, where an output is one number
@@ -99,6 +102,8 @@ def at_usual_sizes(
     if halves:  # sums of many rows that are rounded on the way show in it alone
         given[1] = given[1][0], replace(given[1][1], dtype=stream.choice(halves))
     given += [(deep, odd or stream.choice(plain)), (_square(problem, near, stream), next(kinds))]
+    long = [*_long(problem, workloads, going_by_places(oracle, workloads[0], draws))]
+    given += [(sizes, stream.choice(plain)) for sizes in long]
     first: Iterable[Proposed] = ()
     if decided is not None:
         first = itertools.islice(_met(tried, stream.choice(plain), usual, draws, decided), MOST_USUAL - PLAIN)
@@ -118,7 +123,8 @@ def at_usual_sizes(
             continue
         has_total = _has_total(proof)
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
-        yield _whole(problem, proof, sizes, OPERATIONS[2 if place == 1 else 0 if has_few else 1])
+        most = 4 if sizes in long else 2 if place == 1 else 0 if has_few else 1
+        yield _whole(problem, proof, sizes, OPERATIONS[most])
     has_classes = any(isinstance(spec.high, str) for spec in problem.inputs)  # of these rows alone are added up
     if has_total and not has_classes:
         sizes = _total(problem, workloads)
@@ -234,6 +240,18 @@ def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict
         drawn = round(math.exp(stream.uniform(*map(math.log, ROWS)))) if is_few else ROWS[1]
         found[name] = min(left, drawn if place == 0 else stream.randint(1, 3))
     return found
+
+
+def _long(problem: Problem, workloads: Sequence[Workload], by_places: Collection[str]) -> Iterator[dict[str, int]]:
+    """A dimension of rows over which something is summed or carried on, as long as in a workload; all others are small."""
+    able = {dim for dim in problem.dimensions if dim not in {*columns_of(problem), *by_places}}
+    for dim in sorted(able):
+        others, rows = _others(problem, dim)
+        small = dict.fromkeys(others, OTHERS[0]) | dict.fromkeys((name for name in rows if name != dim), 1)
+        longest = max(dict(one.sizes).get(dim, 0) for one in workloads)
+        size = min(longest, MOST_MANY // math.prod(small.values()))
+        if size > MOST_ROWS[1]:
+            yield {dim: size} | small
 
 
 def _many_rows(
