@@ -8,7 +8,7 @@ from typing import Any
 from gpu_runner.contracts import Problem
 from workers.authors.compiler.schedules.cutedsl import BLOCK_SHAPE, ELEMENTS, FLAT_SHAPE, ROW_SHAPE
 from workers.authors.protocol import Proposal
-from workers.targets.cutile import DTYPES, PYTHON, columns_of, compiled_by, dtypes_of
+from workers.targets.cutile import DTYPES, PYTHON, columns_of, compiled_by, dtypes_of, own_settings
 
 ARCHITECTURE = "sm_90a"
 SCRIPT = "cutedsl_compiling.py"
@@ -44,6 +44,7 @@ def shape_of(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int,
     tensors = {node.id for node in ast.walk(line) if isinstance(node, ast.Name)}
     scope: dict[str, Any] = dict.fromkeys(tensors) | {
         "n_cols": columns,
+        "tuned": own_settings(host),
         "_vector": lambda most, *_: most,
         "_widest": lambda *_: 16 // ITEMSIZE[dtype],
     }
