@@ -38,7 +38,7 @@ def launch_requests(problem: Problem, proposal: Proposal) -> list[dict[str, obje
     return requests
 
 
-def shape_of(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int, int]:
+def shape_of(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int, int, int]:
     """The vectors that a launcher chooses for rows of so many columns."""
     line = next(node for node in host.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SHAPE")
     tensors = {node.id for node in ast.walk(line) if isinstance(node, ast.Name)}
@@ -49,7 +49,7 @@ def shape_of(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int,
         "_widest": lambda *_: 16 // ITEMSIZE[dtype],
     }
     exec("\n".join([BLOCK_SHAPE, FLAT_SHAPE, ROW_SHAPE, ast.unparse(line)]), scope)  # noqa: S102 - the compiler author's own lines
-    found: tuple[int, int, int] = scope["SHAPE"]
+    found: tuple[int, int, int, int] = scope["SHAPE"]
     return found
 
 

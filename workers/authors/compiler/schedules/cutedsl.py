@@ -26,7 +26,7 @@ from workers.authors.compiler.statements import INDENT, ScopeStatements
 from workers.authors.compiler.values import TileValue
 
 SHAPE = "((VECTOR, 1), VECTORS)"
-SHAPED = """    VECTOR, VECTORS, THREADS = SHAPE"""
+SHAPED = """    VECTOR, VECTORS, THREADS, _ = SHAPE"""
 INSIDE = f'''@cute.jit
 def _inside(first, n, SHAPE: cutlass.Constexpr):
     """Whether a thread has each of its vectors: elements that lie next to each other, and are there all or none."""
@@ -153,25 +153,25 @@ VECTOR = '''def _vector(most, n, *tensors):
     """The elements of an access: as many where rows and tensors begin at multiples of them, else one."""
     return most if all(count % most == 0 for count in (n, *(t.storage_offset() for t in tensors))) else 1'''
 FLAT_SHAPE = '''def _flat_shape(vector, elements, threads):
-    """The vectors of a thread that has so many elements, and threads."""
-    return vector, elements // vector, threads'''
+    """The vectors of a thread that has so many elements, threads, and the elements of a block."""
+    return vector, elements // vector, threads, elements * threads'''
 ROW_SHAPE = '''def _row_shape(n_cols, vector, elements):
-    """The vectors of a thread, and threads for a row: of so many elements each, more where rows are wide."""
+    """The vectors of a thread, threads for a row, of so many elements each or more, and the elements of the block."""
     width = max(32 * vector, 1 << max(n_cols - 1, 0).bit_length())
     threads = min(1024, max(32, width // elements))
-    return vector, width // (threads * vector), threads'''
+    return vector, width // (threads * vector), threads, width'''
 WIDEST_BLOCK = 4096  # columns
 BLOCK_SHAPE = f'''def _block_shape(n_cols, vector, elements):
-    """The vectors of a thread, and threads for a block of columns: of so many elements each."""
+    """The vectors of a thread, threads for a block of columns, of so many elements each, and the elements of the block."""
     width = max(32 * vector, 1 << max(min(n_cols, {WIDEST_BLOCK}) - 1, 0).bit_length())
     threads = max(32, width // elements)
-    return vector, width // (threads * vector), threads'''
+    return vector, width // (threads * vector), threads, width'''
 NUM_BLOCKS = '''def _num_blocks(device, n_rows, programs):
     """So many blocks a multiprocessor, each with its own partial sums."""
     if device.type == "cuda":
         return min(n_rows, programs * torch.cuda.get_device_properties(device).multi_processor_count)
     return min(n_rows, 8)'''
-BLOCK = "SHAPE[0] * SHAPE[1] * SHAPE[2]"  # the elements of a block
+BLOCK = "SHAPE[3]"  # the elements of a block
 # Settings: the elements of a thread, at least those of an access; threads; blocks of a multiprocessor.
 THREAD_ELEMENTS, THREADS, PROGRAMS = "THREAD_ELEMENTS", "THREADS", "PROGRAMS"
 VALUES = {THREAD_ELEMENTS: (8, 16, 32, 64), THREADS: (64, 128, 256, 512, 1024), PROGRAMS: (1, 2, 4)}
@@ -352,7 +352,7 @@ class CuteFlatKernel(CuteKernel, FlatKernel):
         return self.stored(store, text, "first")
 
     def _place(self) -> list[str]:
-        block = f"cutlass.Int64(cute.arch.block_idx()[0]) * ({BLOCK})"
+        block = f"cutlass.Int64(cute.arch.block_idx()[0]) * {BLOCK}"
         return [
             f"{INDENT}first = {block} + cute.arch.thread_idx()[0] * SHAPE[0]",
             f"{INDENT}inside = _inside(first, n_elements, SHAPE)",
@@ -381,7 +381,7 @@ class CuteFlat(CuteSchedule, Flat):
         return [
             *self.looked_up("n_elements"),
             f"SHAPE = _flat_shape({self.vector('n_elements')}, {chosen})",
-            f"n_programs = -(-n_elements // ({BLOCK}))",
+            f"n_programs = -(-n_elements // {BLOCK})",
         ]
 
     def launch_lines(self) -> list[str]:
@@ -395,7 +395,7 @@ class CuteTileKernel(CuteKernel, TileKernel):
 
     def _columns(self, head: ScopeStatements) -> None:
         head.line(f"{'program' if self._loops else 'row'} = cute.arch.block_idx()[0]")
-        block = f"cute.arch.block_idx()[1] * ({BLOCK}) + " if self._blocks else ""
+        block = f"cute.arch.block_idx()[1] * {BLOCK} + " if self._blocks else ""
         head.line(f"first = {block}cute.arch.thread_idx()[0] * SHAPE[0]")
         head.line("inside = _inside(first, n_cols, SHAPE)")
         head.line("cols = _columns(first, SHAPE)")
@@ -471,7 +471,7 @@ class CuteTile(CuteSchedule, Tile):
             message = f'raise ValueError(f"{{n_cols}} columns are more than the {self.most} that a block holds")'
             lines = [f"if n_cols > {self.most}:", INDENT + message, *lines]
         if not self.task.reduces_cols:
-            lines.append(f"n_blocks = -(-n_cols // ({BLOCK}))")
+            lines.append(f"n_blocks = -(-n_cols // {BLOCK})")
         if self.task.sums_rows:
             lines.append(f"n_programs = _num_blocks({self.source}.device, n_rows, {self.chosen(PROGRAMS)})")
         return lines
