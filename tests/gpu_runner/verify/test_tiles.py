@@ -18,9 +18,9 @@ from tests.workers.compiler.captured import FOLDER
 from tests.workers.compiler.test_cutile import emitted
 
 
-def judged(name: str, *changes: tuple[str, str]) -> Verdict:
+def judged(name: str, *changes: tuple[str, str], tunable: bool = False) -> Verdict:
     """A quick verdict on what the compiler author emits for a problem, with changes to its source."""
-    source = emitted(name).source
+    source = emitted(name, tunable=tunable).source
     for before, after in changes:
         assert before in source
         source = source.replace(before, after)
@@ -35,6 +35,18 @@ def test_emitted_kernels_pass_and_are_seen_to_run(name: str) -> None:
     assert verdict.status is Status.passed, verdict.evidence
     assert verdict.kernels == (f"_{name}_forward_kernel", f"_{name}_backward_kernel")
     assert (verdict.language, verdict.interpreted) == ("cuTile", True)
+
+
+def test_kernels_with_other_hints_are_the_same_kernels() -> None:
+    verdict = judged("softmax", ("OCCUPANCY=0", "OCCUPANCY=4"), tunable=True)
+    assert verdict.status is Status.passed, verdict.evidence
+    assert verdict.kernels == ("_softmax_forward_kernel", "_softmax_backward_kernel")
+
+
+def test_a_hint_with_which_values_were_others_is_not_let_pass_at_a_launch() -> None:
+    verdict = judged("softmax", ("occupancy=occupancy or None", "num_ctas=2"), tunable=True)
+    assert verdict.status is Status.unproved
+    assert verdict.evidence[0].message == "The evaluator knows no `replace_hints` of a kernel with num_ctas."
 
 
 WRONG = {

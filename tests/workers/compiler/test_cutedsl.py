@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 
 import pytest
 
 from tests.few import few
 from tests.workers.compiler.captured import captured, names
-from tests.workers.compiler.test_cutile import EMITTED, answer, looked_up_settings, style
-from workers.authors.compiler.author import CompilerAuthor
-from workers.authors.protocol import AuthorRefusal, Brief, Proposal
+from tests.workers.compiler.test_cutile import EMITTED, answer, looked_up_settings
+from workers.authors.protocol import AuthorRefusal, Proposal
 
 
 def emitted(name: str) -> Proposal:
@@ -99,13 +97,12 @@ def kernels(source: str) -> list[str]:
 
 @pytest.mark.parametrize("name", ["swiglu", "rms_norm", "softmax", "dyt"])
 def test_where_settings_are_tuned_the_launchers_look_them_up_and_the_kernels_are_as_they_are(name: str) -> None:
-    problem, graph = captured(name)
-    tuned = CompilerAuthor().propose(Brief(name, problem, graph, replace(style(name), target="cutedsl", tunable=True)))
+    tuned = answer(name, "cutedsl", tunable=True)
     assert isinstance(tuned, Proposal), tuned
     assert kernels(tuned.source) == kernels(emitted(name).source)
     looked_up = looked_up_settings(tuned.source)
     assert looked_up and {(knob.tuned_pass.value, knob.setting) for knob in tuned.knobs} == looked_up
     # A thread has an access of eight numbers at least, and a block 1024 threads at most.
-    columns = max(dict(workload.sizes).get("V", 0) for workload in problem.workloads)
     least = {knob.setting: knob.values[0] for knob in tuned.knobs}["THREAD_ELEMENTS"]
-    assert least >= 8 and least * 1024 >= (columns and min(dict(w.sizes)["V"] for w in problem.workloads))
+    widths = [dict(workload.sizes).get("V", 0) for workload in captured(name)[0].workloads]
+    assert least >= 8 and least * 1024 >= min(widths)
