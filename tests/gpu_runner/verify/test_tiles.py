@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import os
-import subprocess
-import textwrap
 
 import pytest
 
 from gpu_runner import verify
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
-from gpu_runner.program import tiles
 from tests.cheats.trial import surroundings
 from tests.workers.compiler.captured import FOLDER
 from tests.workers.compiler.test_cutile import emitted
@@ -103,23 +98,3 @@ def test_a_kernel_of_triton_in_one_of_cutile_is_refused() -> None:
 def test_a_launch_of_nothing_leaves_its_output_unwritten() -> None:
     verdict = judged("relu_squared", ("ct.launch(", "print("))
     assert verdict.status is not Status.passed
-
-
-@pytest.mark.skipif("CUTILE_PYTHON" not in os.environ, reason="CUTILE_PYTHON names no Python with cuTile")
-def test_every_function_takes_what_the_package_documents() -> None:
-    script = """
-        import inspect, json, cuda.tile as ct
-        names = json.loads(input())
-        print(json.dumps({name: [p.name for p in inspect.signature(getattr(ct, name)).parameters.values()] for name in names}))
-    """
-    own = {name: made for name, made in tiles._MEMBERS.items() if inspect.isfunction(made)}
-    run = [os.environ["CUTILE_PYTHON"], "-I", "-c", textwrap.dedent(script)]
-    there = json.loads(
-        subprocess.run(run, input=json.dumps([*own]) + "\n", capture_output=True, text=True, check=True).stdout
-    )
-    for name, made in own.items():
-        parameters = inspect.signature(made).parameters.values()
-        named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-        assert set(named) <= set(there[name]), name
-        positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-        assert len(positional) <= len(there[name]), name
