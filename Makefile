@@ -16,7 +16,7 @@ LIBRARY := liger-kernel==0.8.5
 export TRITON_INTERPRET ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test turns test-all library cheats honest chaos check lint types architecture format migrate docs clean
+.PHONY: help demo test turns test-all library compilers cheats honest chaos check lint types architecture format migrate docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -45,6 +45,18 @@ $(VENV)/liger: $(VENV)/installed
 
 library: $(VENV)/liger ## Run the tests that need the source of Liger-Kernel, which is fetched once
 	LIGER_SOURCE=$(abspath $(VENV)/liger) $(BIN)/python -m pytest $(PYTEST_ARGS) $(shell grep -rl LIGER_SOURCE tests --include='test_*.py')
+
+# Triton-Ascend takes the place of Triton, and the others half a gigabyte each: environments of their own.
+$(VENV)/ascend: $(VENV)/installed
+	$(BIN)/python -m venv $@
+	$@/bin/python -m pip install -q triton-ascend==3.2.0 pybind11 numpy
+
+$(VENV)/languages: $(VENV)/installed
+	$(BIN)/python -m venv $@
+	$@/bin/python -m pip install -q '.[cutile,cutedsl]'
+
+compilers: $(VENV)/ascend $(VENV)/languages ## Have Triton-Ascend, cuTile and CuTe DSL compile what is emitted for them; Python 3.11 alone has all three
+	TRITON_ASCEND_PYTHON=$(abspath $(VENV))/ascend/bin/python CUTILE_PYTHON=$(abspath $(VENV))/languages/bin/python CUTEDSL_PYTHON=$(abspath $(VENV))/languages/bin/python $(BIN)/python -m pytest $(PYTEST_ARGS) tests/workers/targets
 
 cheats: $(VENV)/installed ## Judge cheats on this host for MINUTES (4), some of each mechanism first, and print what became of each; MINUTES=0: all
 	$(BIN)/python -m tests.cheats --jobs $(JOBS) --only "cheat " --minutes $(MINUTES)
