@@ -13,12 +13,10 @@ SEED ?=
 TURN ?=
 DEMO ?= create
 LIBRARY := liger-kernel==0.8.5
-PYTHON311 ?= python3.11
-TRITON_ASCEND := triton-ascend==3.2.0 pybind11 numpy
 export TRITON_INTERPRET ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test turns test-all library ports cheats honest chaos check lint types architecture format migrate docs clean
+.PHONY: help demo test turns test-all library compilers ports cheats honest chaos check lint types architecture format migrate docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -48,14 +46,20 @@ $(VENV)/liger: $(VENV)/installed
 library: $(VENV)/liger ## Run the tests that need the source of Liger-Kernel, which is fetched once
 	LIGER_SOURCE=$(abspath $(VENV)/liger) $(BIN)/python -m pytest $(PYTEST_ARGS) $(shell grep -rl LIGER_SOURCE tests --include='test_*.py')
 
-$(VENV)/ascend/installed:
-	$(PYTHON311) -m venv $(VENV)/ascend
-	$(VENV)/ascend/bin/python -m pip install -q $(TRITON_ASCEND)
-	touch $@
+# Triton-Ascend takes the place of Triton, and the others half a gigabyte each: environments of their own.
+$(VENV)/ascend: $(VENV)/installed
+	$(BIN)/python -m venv $@
+	$@/bin/python -m pip install -q triton-ascend==3.2.0 pybind11 numpy
 
-ports: $(VENV)/liger $(VENV)/ascend/installed ## Port operators of Liger-Kernel to Ascend anew, and have Triton-Ascend lower them; needs Python 3.11 on x86-64
+$(VENV)/languages: $(VENV)/installed
+	$(BIN)/python -m venv $@
+	$@/bin/python -m pip install -q '.[cutile,cutedsl]'
+
+compilers: $(VENV)/ascend $(VENV)/languages ## Have Triton-Ascend, cuTile and CuTe DSL compile what is emitted for them; Python 3.11 alone has all three
+	TRITON_ASCEND_PYTHON=$(abspath $(VENV))/ascend/bin/python CUTILE_PYTHON=$(abspath $(VENV))/languages/bin/python CUTEDSL_PYTHON=$(abspath $(VENV))/languages/bin/python $(BIN)/python -m pytest $(PYTEST_ARGS) tests/workers/targets
+
+ports: $(VENV)/liger $(VENV)/ascend ## Port operators of Liger-Kernel to Ascend anew, each next to the library's own, and have Triton-Ascend lower them (Python 3.11)
 	KERNELSMITH_ASCEND_PYTHON=$(abspath $(VENV)/ascend/bin/python) $(BIN)/python -m tests.ports $(VENV)/liger --jobs $(JOBS) --out build/ports
-	TRITON_ASCEND_PYTHON=$(abspath $(VENV)/ascend/bin/python) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/workers/targets/test_lowering.py
 
 cheats: $(VENV)/installed ## Judge cheats on this host for MINUTES (4), some of each mechanism first, and print what became of each; MINUTES=0: all
 	$(BIN)/python -m tests.cheats --jobs $(JOBS) --only "cheat " --minutes $(MINUTES)

@@ -3,7 +3,9 @@
     python -m tests.tiles prepare FOLDER [--to cutile|cutedsl]    writes a request for each operator and dtype; needs no GPU
     python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|WHAT|NAME-WHAT ...]    needs torch, triton and that language
 
-``run`` prints a row of a table as it has one, and the verdict of each candidate; results stay in FOLDER.
+``run`` prints a row of a table as it has one, and the verdict of each candidate; results stay in FOLDER. What is asked (WHAT): a
+quick verdict (``verify``), times (a dtype), settings (``tune``), times of the tuned candidate and of itself before (``tuned``), a
+full verdict (``whole``).
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 OPERATORS = ("swiglu", "rms_norm", "layer_norm", "softmax", "geglu_tanh", "relu_squared", "reglu", "dyt")
 DTYPES = ("float32", "bfloat16")
-WHOLE = ("swiglu", "rms_norm")  # get a full verdict too, at the end: the others a quick look
-BUDGET_S = 4.0
+BUDGET_S, TUNED_S = 4.0, 8.0
+TUNED_IN = "bfloat16"
 HEADER = "operator | dtype | pass | size | candidate us | Triton us | eager us | torch.compile us | floor us"
 
 
 def prepare(folder: Path, target: str) -> None:
     """Write the requests: the target's kernels are the candidate, Triton's the original."""
-    from gpu_runner.contracts import Action, GpuRequest, Workload, to_json
+    from gpu_runner.contracts import Action, GpuRequest, TuneRequest, Workload, to_json
     from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
     from gpu_runner.contracts.verify import CandidateSource, SourceFile, VerifyRequest
     from tests.workers.compiler.captured import captured
@@ -40,7 +42,17 @@ def prepare(folder: Path, target: str) -> None:
             to: CandidateSource((SourceFile("candidate.py", emitted(name, to).source),)) for to in (target, "gpu")
         }
         largest = max(problem.workloads, key=lambda workload: _elements(dict(workload.sizes)))
-        for what in ("verify", "whole") if name in WHOLE else ("verify",):
+        opened = emitted(name, target, tunable=True)
+        tuning = TuneRequest(
+            problem.source,
+            CandidateSource((SourceFile("candidate.py", opened.source),)),
+            opened.knobs,
+            TUNED_IN,
+            (Workload(largest.sizes, None, largest.scalars),),
+            TUNED_S,
+        )
+        _write(folder / f"{name}-tune.json", GpuRequest(f"{name}-tune", Action.tune, to_json(tuning)))
+        for what in ("verify", "whole"):
             verdict = VerifyRequest(problem.source, candidates[target], dtypes=DTYPES, quick=what == "verify")
             _write(folder / f"{name}-{what}.json", GpuRequest(f"{name}-{what}", Action.verify, to_json(verdict)))
         for dtype in DTYPES:
@@ -70,7 +82,9 @@ def _write(path: Path, request: Any) -> None:
 
 
 def run(folder: Path, most_s: float, only: list[str]) -> None:
-    """Carry the requests out until the time is up: quick verdicts at once, then timings one by one, then full verdicts at once."""
+    """Carry requests out until the time is up: quick verdicts at once, then times and settings one by one, then full verdicts at
+    once.
+    """
     begin = time.monotonic()
 
     def carry_out(one: tuple[str, str]) -> None:
@@ -84,9 +98,9 @@ def run(folder: Path, most_s: float, only: list[str]) -> None:
     with ThreadPoolExecutor(len(OPERATORS)) as pool:
         list(pool.map(carry_out, [(name, "verify") for name in OPERATORS]))
         print(HEADER, flush=True)
-        for one in [(name, dtype) for name in OPERATORS for dtype in DTYPES]:
+        for one in [(name, what) for what in (*DTYPES, "tune", "tuned") for name in OPERATORS]:
             carry_out(one)
-        list(pool.map(carry_out, [(name, "whole") for name in WHOLE]))
+        list(pool.map(carry_out, [(name, "whole") for name in OPERATORS]))
 
 
 def _carry_out(folder: Path, name: str, what: str) -> None:
@@ -111,6 +125,9 @@ def _carry_out(folder: Path, name: str, what: str) -> None:
         print(f"{name} {what}: {result['error']} ({took})\n{done.stderr[-800:]}", flush=True)
     elif what in ("verify", "whole"):
         _print_verdict(name, result["payload"], took)
+    elif what == "tune":
+        _print_settings(name, result["payload"], took)
+        _write_tuned(folder, name, result["payload"])
     else:
         _print_rows(name, what, result["payload"], took)
 
@@ -121,6 +138,33 @@ def _print_verdict(name: str, verdict: dict[str, Any], took: str) -> None:
     for evidence in verdict["evidence"][:2]:
         print(f"  {evidence['check']}: {evidence['message']} {evidence['workload'] or ''}", flush=True)
         print(f"  {(evidence['log'] or '')[-700:]}", flush=True)
+
+
+def _print_settings(name: str, tuned: dict[str, Any], took: str) -> None:
+    for choice in tuned["choices"]:
+        settings = ", ".join(f"{setting}={value}" for setting, value in choice["settings"]) or "as they were"
+        low, high = choice["speedup_low"], choice["speedup_high"]
+        gain = f"{choice['speedup']:.2f} ({low:.2f} to {high:.2f})" if choice["speedup"] and low and high else ""
+        print(f"{name} {choice['tuned_pass']}: {settings} {gain}, {choice['tried']} tried ({took})", flush=True)
+    print("  " + " ".join(tuned["notes"]), flush=True)
+
+
+def _write_tuned(folder: Path, name: str, tuned: dict[str, Any]) -> None:
+    """The request that times a candidate with its table against itself without one."""
+    from workers.tuned_table import with_tuned
+
+    timing = json.loads((folder / f"{name}-{TUNED_IN}.json").read_text())
+    opened = json.loads((folder / f"{name}-tune.json").read_text())["payload"]["candidate"]
+    passes = tuple(
+        (timed, tuple((size, tuple(map(tuple, row))) for size, row in rows)) for timed, rows in tuned["table"]
+    )
+    text = with_tuned(opened["files"][0]["text"], ((str(tuned["architecture"]), passes),))
+    payload = timing["payload"]
+    payload["original"], payload["candidate"] = payload["candidate"], opened
+    opened["files"][0]["text"] = text
+    payload["contenders"] = ["original"]
+    (folder / f"{name}-tuned.json").write_text(json.dumps(timing))
+    (folder / f"{name}-tuned.py").write_text(text)
 
 
 def _print_rows(name: str, dtype: str, result: dict[str, Any], took: str) -> None:

@@ -43,7 +43,7 @@ from gpu_runner.contracts import (
     to_json,
 )
 from gpu_runner.contracts import Pass as TimedPass
-from gpu_runner.contracts.reading import UNPARSABLE, of_tiles
+from gpu_runner.contracts.reading import CUTEDSL, CUTILE, TRITON, UNPARSABLE, language_of
 from workers import problem_set
 from workers.authors.kernelbench import model_new
 from workers.authors.llm.protocol import KernelBrief
@@ -90,7 +90,8 @@ __all__ = [
 ]
 
 SEED = re.compile("[0-9a-f]{32}")
-COMPILED_TO = ("gpu", "cutile", "cutedsl")
+WRITTEN_FOR = {TRITON: "gpu", CUTILE: "cutile", CUTEDSL: "cutedsl"}  # by language, the target of the compiler author
+COMPILED_TO = tuple(WRITTEN_FOR.values())
 
 
 @dataclass(frozen=True)
@@ -351,7 +352,7 @@ def _opened(problem_source: str, candidate_source: str) -> tuple[str, tuple[Knob
     for name in (
         _snake(class_name.removesuffix("Function")) for class_name in classes if class_name.endswith("Function")
     ):
-        style = replace(_style(name), target="cutile" if of_tiles(candidate_source) else "gpu")
+        style = replace(_style(name), target=WRITTEN_FOR[language_of([candidate_source])])
         _, plain, tail = _proposed(problem_source, name, style=style)
         if isinstance(plain, Proposal) and fingerprint(plain.source + tail) == fingerprint(candidate_source):
             _, tunable, _ = _proposed(problem_source, name, style=replace(style, tunable=True))

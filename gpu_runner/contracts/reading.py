@@ -332,8 +332,11 @@ def of_tiles(text: str) -> bool:
     return _TILES_IMPORTED.search(text) is not None
 
 
+TRITON, CUTILE, CUTEDSL = "Triton", "cuTile", "CuTe DSL"
+
+
 def language_of(texts: list[str]) -> str:
     """The language of the kernels of some files, as reports say it."""
     if any(map(of_threads, texts)):
-        return "CuTe DSL"
-    return "cuTile" if any(map(of_tiles, texts)) else "Triton"
+        return CUTEDSL
+    return CUTILE if any(map(of_tiles, texts)) else TRITON

@@ -16,7 +16,7 @@ import linecache
 import types
 import weakref
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -315,9 +315,19 @@ def _attribute(value: Any, name: str) -> Any:
         return list(value.real.arg_names)
     if name == "fn" and value.inner is not None:
         return value.inner
+    if name == "replace_hints" and value.spoken is TILE_KERNELS:
+        return Native("replace_hints", functools.partial(_hinted, value), value)
     if name == "run" and value.spoken is TRITON_KERNELS:
         return Native("run", functools.partial(_run, value), value)
     raise Violation("triton", f"The attribute `{name}` of a kernel is not in the language of host code.")
+
+
+def _hinted(kernel: Kernel, **hints: Any) -> Kernel:
+    """The kernel with hints for its compiler, which change no value."""
+    if hints.keys() - tiles.OPTIONS:
+        named = ", ".join(sorted(hints.keys() - tiles.OPTIONS))
+        raise unproved(f"The evaluator knows no `replace_hints` of a kernel with {named}.")
+    return replace(kernel, real=kernel.real.replace_hints(**hints))
 
 
 def _run(kernel: Kernel, *args: Any, grid: Any, warmup: Any = False, **named: Any) -> Any:

@@ -298,7 +298,7 @@ NAMES = (  # of attributes that a program may write where the type of the value 
 ) | words("""
     apply forward backward register_parameter register_buffer add_module named_parameters named_buffers parameters training
     register_autograd register_fake register_kernel name value args kwargs values index jvp setup_context
-    weight bias eval from_tensor
+    weight bias eval from_tensor replace_hints
     """)
 
 

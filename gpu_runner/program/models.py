@@ -167,6 +167,8 @@ def _shape(value: Any) -> Any:
     """A value with the types in it, by which two that are equal can be told apart."""
     if isinstance(value, tuple):
         return type(value), tuple(map(_shape, value))
+    if isinstance(value, Kernel):
+        return type(value), value.place  # of its text, whatever it is compiled with
     if not (isinstance(value, _KEYS) or _is_of_kernels(value)):
         raise Violation("remembers between calls", "A cached function gives what is no number, text or dtype.")
     return type(value), value.name if isinstance(value, Native) else str(value)

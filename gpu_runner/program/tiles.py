@@ -91,6 +91,11 @@ class Kernel:
         """Refuse, as cuTile does."""
         raise TypeError("Tile kernels cannot be called directly. Use cuda.tile.launch() instead.")
 
+    def replace_hints(self, **hints: Any) -> Kernel:
+        """The same kernel: no hint changes what it computes."""
+        _refuse(hints, OPTIONS, "kernel")
+        return self
+
     def run(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> None:
         """Run every program of a grid."""
         from triton.runtime import interpreter

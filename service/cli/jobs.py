@@ -123,6 +123,12 @@ def optimize(
     ] = "general",
     variants: Annotated[int, typer.Option(min=1, max=32, help="How many variants to try at most.")] = 8,
     target: Annotated[str | None, typer.Option(help="When to stop, such as 'forward < 0.3 ms @ H=4096'.")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="The implementation in another language that is tuned, and ported first where there is none: cutile or cutedsl."
+        ),
+    ] = None,
     auto: Auto = False,
     problem: Annotated[
         Path | None, typer.Option(help="The problem with its CALL, where it is not known.", exists=True, dir_okay=False)
@@ -150,9 +156,11 @@ def optimize(
         regime=regime,
         variants=variants,
         target=_target(target),
+        to=to,
+        tuned=to is not None,
     )
     source = text_of(problem) if problem is not None else ""
-    asked = LocalJob(name, source, options, fresh, Verb.optimize)
+    asked = LocalJob(name, source, options, fresh, Verb.optimize if to is None else Verb.port)
     ended(run_job(asked, repo, out, as_json=as_json, record=record))
 
 

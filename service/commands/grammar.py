@@ -18,6 +18,7 @@ MAX_CANDIDATES = 8
 MAX_REPAIRS = 5
 LAYOUTS = ("liger", "plain", "versioned", "fla")
 TARGETS = ("ascend", "cutile", "cutedsl")
+TUNED_TARGETS = ("cutile", "cutedsl")
 ORIGINS = (DEFAULT_OPERATORS, *TARGETS)
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
@@ -195,6 +196,12 @@ _SEARCH = (
 _NEW_TO = Option(
     "to", "the device and language to write it for, by the compiler", choices=TARGETS, default="a GPU, in Triton"
 )
+_TUNED_TO = Option(
+    "to",
+    "the implementation in another language that is tuned, and ported first where there is none",
+    choices=TUNED_TARGETS,
+    default="the kernel's own file",
+)
 _LAYOUT = Option("layout", "how a kernel lives in the repository", choices=LAYOUTS, default="found by looking")
 _GPU = Option(
     "gpu",
@@ -271,6 +278,7 @@ GRAMMAR: tuple[Rule, ...] = (
                 most=MAX_VARIANTS,
             ),
             _TARGET,
+            _TUNED_TO,
             _GPU,
             _VARIANTS_AUTHOR,
             _SEARCH[1],
@@ -332,7 +340,7 @@ GRAMMAR: tuple[Rule, ...] = (
         "Find the launch settings of an existing kernel by measurement, and nothing else, on a pull request.",
         "/kernel tune rms_norm --gpu hopper",
         (_KERNEL, _PROBLEM),
-        (_SCOPE, _GPU, _LAYOUT, _AUTO, _DRY_RUN),
+        (_SCOPE, _TUNED_TO, _GPU, _LAYOUT, _AUTO, _DRY_RUN),
         synonyms=("autotune", "auto-tune"),
         suggested_for=("tuning",),
     ),

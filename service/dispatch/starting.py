@@ -288,6 +288,7 @@ def _in_words(wait_s: float) -> str:
 
 
 LookOver = Callable[[str, ProblemText, str, JobOptions], str | Failure]
+TUNES_PORTS = (Verb.optimize, Verb.tune)  # with a target: they work on the implementation for it
 WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.port, Verb.fuse, Verb.tune)
 
 
@@ -367,7 +368,9 @@ def _start(context: CommandContext, command: Command, look_over: LookOver) -> st
     refused = context.config_reply or limit_reply(context)
     if refused is not None:
         return refused
-    text, options = context.text, job_options(command.options, context.config)
+    text, verb, options = context.text, command.verb, job_options(command.options, context.config)
+    if verb in TUNES_PORTS and options.to is not None:
+        verb, options, look_over = Verb.port, replace(options, tuned=True), context.desk.inbox.look_over_port
     try:
         start = start_of(context, command.verb, text.place.number, is_pull=text.place.is_pull, bound=text.commit_sha)
         problem = find_problem(context, command, start.ref, start.sha)
@@ -383,7 +386,7 @@ def _start(context: CommandContext, command: Command, look_over: LookOver) -> st
         return reply_known(known, context.links(known))
     request = JobRequest(
         key=key,
-        verb=command.verb,
+        verb=verb,
         kernel=name,
         origin=origin(context),
         base_ref=start.ref,

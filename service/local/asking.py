@@ -146,6 +146,8 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         parts += [options.to or ""]
     if options.ported_from != DEFAULT_OPERATORS:
         parts += ["from", options.ported_from]
+    if options.tuned:
+        parts += ["tuned"]
     if asked.verb is Verb.modify:
         parts += [asked.words, str(options.candidates), str(options.repairs)]
     return JobRequest(

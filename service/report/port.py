@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpu_runner.contracts import Status
 from service.escape import code, inline, sentence
+from service.report.benchmarks import benchmark_table, speed_sentence
 from service.report.layout import bullets, folded, paragraphs, table
 from service.report.verdicts import repetition, style_section, verdict_section, verdict_words
 from workers.contracts import DEFAULT_OPERATORS, JobView, PortSummary
@@ -20,8 +21,18 @@ def ported_verdict(summary: PortSummary, job: JobView) -> str:
     kernel, target = code(job.request.kernel), code(summary.target)
     where = " in Triton's interpreter" if any(parity.verdict.interpreted for parity in summary.parities) else ""
     words = "; ".join(dict.fromkeys(verdict_words(parity.verdict) for parity in summary.parities))
+    proved = f"its values and gradients are proved{where}:** {words}."
+    ported = f"{kernel} in {inline(summary.language, 40)}"
+    if summary.existing and not summary.settings:
+        return f"**No setting of {ported} was found faster than its own, so that nothing is changed; {proved}"
+    if summary.existing:
+        return f"**{ported} is tuned, and {proved}{_speed(summary)}"
     origin = "" if summary.origin == DEFAULT_OPERATORS else f" from {code(summary.origin)}"
-    return f"**{kernel} is ported{origin} to {target}, and its values and gradients are proved{where}:** {words}."
+    return f"**{kernel} is ported{origin} to {target}, and {proved}{_speed(summary)}"
+
+
+def _speed(summary: PortSummary) -> str:
+    return "" if summary.benchmark is None else f" {speed_sentence(summary.benchmark)}"
 
 
 def ported_holds(summary: PortSummary) -> bool:
@@ -37,11 +48,26 @@ def ported_sections(summary: PortSummary) -> str:
         f"### Optimizations\n\n{bullets(_optimizations(summary))}",
         f"### Tiling and launches\n\n{_tilings(summary)}",
         f"### Parity\n\n{_parity(summary)}",
-        f"### Performance\n\n{NOT_MEASURED.get(summary.target, NOT_MEASURED['ascend'])}",
+        f"### Performance\n\n{_performance(summary)}",
         f"### Risks and next steps\n\n{bullets([sentence(risk) for risk in summary.risks])}",
         *(folded(f"Proof: {inline(p.name, 60)}", verdict_section(p.verdict)) for p in summary.parities),
         folded("Style check", style_section(summary.style)),
         repetition(summary.reproduce),
+    )
+
+
+def _performance(summary: PortSummary) -> str:
+    """Times next to the original's, and settings that were found faster; without a GPU that there are none."""
+    measured = summary.benchmark
+    timed = measured is not None and not measured.predicted
+    before = "as it was" if summary.existing else "default"
+    return paragraphs(
+        benchmark_table(measured, {"original": before}) if measured is not None and timed else "",
+        table(
+            ("settings at", "faster by measurement"), [(code(at, 120), code(own, 200)) for at, own in summary.settings]
+        ),
+        bullets([sentence(note) for note in summary.notes]),
+        "" if timed else NOT_MEASURED.get(summary.target, NOT_MEASURED["ascend"]),
     )
 
 

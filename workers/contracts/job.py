@@ -229,6 +229,7 @@ class JobOptions:
     profile: bool = False  # create, modify: profile the new kernel once it is proved
     to: str | None = None  # create, port: the target; None: a GPU in Triton, for port the first of the table
     ported_from: str = DEFAULT_OPERATORS  # port: the implementation whose API the port has
+    tuned: bool = False  # port: tune the settings of the port, or of one that is there already, and time it
 
 
 @dataclass(frozen=True)

@@ -311,6 +311,12 @@ class PortSummary:
     lowered: tuple[LoweredKernel, ...] = ()  # by the target's own compiler; none where it is not installed
     compiled: str = ""  # what a compiler that gives machine code says of all kernels, in a sentence
     origin: str = DEFAULT_OPERATORS  # the implementation whose API it has
+    existing: bool = False  # it was there already, and its settings were tuned
+    settings: tuple[tuple[str, str], ...] = ()  # that were found faster, by pass and size
+    benchmark: BenchmarkResult | None = (
+        None  # against the default operator, or against itself as it was; of a tuned one alone
+    )
+    notes: tuple[str, ...] = ()  # on what was tuned, a sentence each
 
 
 @dataclass(frozen=True)

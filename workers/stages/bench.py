@@ -19,7 +19,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
-from gpu_runner.contracts.reading import language_of, of_threads, of_tiles
+from gpu_runner.contracts.reading import TRITON, language_of
 from workers.authors.protocol import Author, AuthorRefusal, Brief, Feedback, KernelPlan, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -139,18 +139,18 @@ class OptimizeBench(Bench):
         return (FileChange(self.kernel.path, source),)
 
     @property
-    def of_tiles(self) -> bool:
-        """Whether the kernel is written in cuTile."""
-        return of_tiles(self.original)
+    def language(self) -> str:
+        """The language that the kernel is written in."""
+        return language_of([self.original])
 
     def has_models(self) -> bool:
-        """Whether a model may be asked: none writes cuTile."""
-        return not self.of_tiles and super().has_models()
+        """Whether a model may be asked: none writes another language than Triton."""
+        return self.language == TRITON and super().has_models()
 
     @property
     def handed(self) -> tuple[FileChange, ...]:
-        """What a run of the kernel as it is is handed beside the snapshot: a file of cuTile, by which the language is known."""
-        return self.change(self.original) if self.of_tiles else ()
+        """What a run of the kernel as it is is handed beside the snapshot: the file by which a language but Triton is known."""
+        return self.change(self.original) if self.language != TRITON else ()
 
     def form(self, source: str | None = None) -> CandidateSource:
         """The kernel for the runner: as it is, or with another text of its file."""
@@ -334,12 +334,12 @@ def _check_target(kernel: str, to: str, layout: Layout, author: AuthorName) -> N
         if not layout.ported:
             fix = "Create it without `--to`; docs/porting.md lists the layouts that take it."
         raise UserFacingError(Failure(FailureCode.layout, message, fix))
-    _check_author(to, author)
+    _check_author(target_named(to).language, author)
 
 
-def _check_author(to: str, author: AuthorName) -> None:
+def _check_author(language: str, author: AuthorName) -> None:
     if author is AuthorName.llm:
-        message = f"no language model writes kernels for `{to}`"
+        message = f"no language model writes kernels in {language}"
         raise UserFacingError(
             Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
         )
@@ -352,14 +352,9 @@ def look_over_optimize(kernel: str, problem: ProblemText, tree: Tree, options: J
         UserFacingError: it cannot be carried out.
     """
     existing, known = preflight_optimize(kernel, problem, tree, layout_for(options.layout, tree))
-    text = tree.read(existing.path) or ""
-    if of_threads(text):
-        message = f"`{existing.name}` is written in CuTe DSL, in which nothing is tried yet"
-        raise UserFacingError(
-            Failure(FailureCode.refused, message, "Change the file by hand; `/kernel verify` proves it.")
-        )
-    if of_tiles(text):
-        _check_author("cutile", options.author)
+    language = language_of([tree.read(existing.path) or ""])
+    if language != TRITON:
+        _check_author(language, options.author)
     aim_of(known, options)
     return existing.name
 
@@ -408,7 +403,7 @@ def preflight_modify(
     except UserFacingError as error:
         missing.append(error.failure)
     language = language_of([tree.read(existing.path) or ""])
-    if language != "Triton":
+    if language != TRITON:
         message = f"`{existing.name}` is written in {language}, which no model is asked to write"
         missing.append(Failure(FailureCode.refused, message, "Change the file by hand; `/kernel verify` proves it."))
     if not words.strip():

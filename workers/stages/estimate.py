@@ -52,6 +52,7 @@ def gpu_seconds(request: JobRequest) -> float:
         Verb.create: MEASURED_S * (1 + options.candidates),
         Verb.modify: MEASURED_S,
         Verb.fuse: MEASURED_S,
+        Verb.port: SWEPT_S + MEASURED_S if options.tuned else 0.0,
         Verb.profile: PROFILED_S,
         Verb.tune: PROFILED_S + SWEPT_S + VARIANT_S + MEASURED_S,
         Verb.optimize: PROFILED_S + SWEPT_S * min(SWEEPS, options.variants) + VARIANT_S * options.variants + MEASURED_S,

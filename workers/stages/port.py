@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpu_runner.contracts import Problem, Status, from_json, to_json
+from gpu_runner.contracts import BenchmarkResult, CandidateSource, Problem, Status, from_json, to_json
 from workers.authors.protocol import AuthorRefusal, Brief
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -29,12 +29,13 @@ from workers.contracts import (
     ProblemText,
     PullRequestUpdate,
     ReadyUpdate,
+    ReportUpdate,
     StageName,
     Update,
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.protocol import ExistingKernel
+from workers.layouts.protocol import ExistingKernel, Layout
 from workers.settings import Settings
 from workers.stages.bench import (
     Bench,
@@ -48,8 +49,9 @@ from workers.stages.bench import (
     own_result,
 )
 from workers.stages.compiling import NOT_COMPILED, compiled_by_target
-from workers.stages.gate import SNAPSHOT_FILE, verdict_failure
+from workers.stages.gate import SNAPSHOT_FILE, timing_budget_s, verdict_failure
 from workers.stages.problem import parse
+from workers.strategies.sweep import swept, with_tuned_sweep
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant, PortedModule, ported_module
@@ -57,6 +59,7 @@ from workers.targets.protocol import PortOrigin, PortTarget
 from workers.targets.table import TARGETS, origin_named, target_named
 from workers.tree import Tree
 
+DEFAULTS = JobOptions()
 NOT_PUSHED = "Nothing was pushed. A problem with the CALL that the port is to keep can be given below the command."
 
 
@@ -69,6 +72,11 @@ class PortSubject:
     target: PortTarget
     problems: tuple[tuple[str, Problem], ...]
     contract: ApiContract
+    there: str | None = None  # the text of the port, where one is to be tuned that is there already
+
+    def form(self, problem: Problem, changes: Sequence[FileChange]) -> CandidateSource:
+        """The port for the runner."""
+        return self.target.form(self.kernel, problem, tuple(changes), SNAPSHOT_FILE)
 
 
 def port_subject(kernel: str, given: ProblemText, tree: Tree, options: JobOptions) -> PortSubject:
@@ -85,11 +93,56 @@ def port_subject(kernel: str, given: ProblemText, tree: Tree, options: JobOption
         )
     chosen = layout_for(options.layout, tree)
     existing = chosen.locate(kernel, tree)
-    target.check(existing, tree)
+    if options.tuned:
+        _check_tuning(existing, target, chosen, options)
+    target.check(existing, tree, existing=options.tuned)
+    there = tree.read(target.path(existing))
+    if there is not None:
+        origin = target
+        _check_settings(existing, target, there)
     sources = target.problems(existing, tree) or ((existing.name, known_problem(given, existing, tree, chosen)),)
     problems = tuple((name, parse(source)) for name, source in sources)
     contract, *_ = [origin.contract(existing, problem, tree) for _, problem in problems]
-    return PortSubject(existing, origin, target, problems, contract)
+    return PortSubject(existing, origin, target, problems, contract, there)
+
+
+def _check_tuning(kernel: ExistingKernel, target: PortTarget, layout: Layout, options: JobOptions) -> None:
+    """Whether `optimize --to` has anything to do for a target.
+
+    Raises:
+        UserFacingError: it has not, or an option asks for more than settings.
+    """
+    if not layout.ported:
+        message = f"a repository of the layout `{layout.name}` has one implementation of `{kernel.name}`"
+        fix = "Leave `--to` out; a kernel in another language is a new one, by `/kernel create`."
+        raise UserFacingError(Failure(FailureCode.layout, message, fix))
+    if not target.has_settings:
+        fix = f"`/kernel port {kernel.name} --to {target.name}` writes it."
+        message = f"launchers for `{target.name}` choose their tiles themselves, so that nothing of them is tuned"
+        raise UserFacingError(Failure(FailureCode.refused, message, fix))
+    if options.author is AuthorName.llm:
+        message = f"no language model writes kernels in {target.language}"
+        raise UserFacingError(
+            Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
+        )
+    other = [
+        name for name in ("goal", "scope", "regime", "target") if getattr(options, name) != getattr(DEFAULTS, name)
+    ]
+    if other:
+        named = "scope" if other[0] == "regime" else other[0]
+        message = f"with `--to {target.name}` settings are tuned for all passes and sizes, and nothing else is tried"
+        raise UserFacingError(Failure(FailureCode.refused, message, f"Leave out `--{named}`."))
+
+
+def _check_settings(kernel: ExistingKernel, target: PortTarget, there: str) -> None:
+    try:
+        found = swept(there)
+    except ValueError:
+        found = None
+    if found is None:
+        message = f"`{target.path(kernel)}` launches no kernel whose settings could be looked up"
+        fix = "Those of the compiler author can; `/kernel verify` proves what is changed by hand."
+        raise UserFacingError(Failure(FailureCode.refused, message, fix))
 
 
 class Port:
@@ -106,16 +159,14 @@ class Port:
         context.note("reading the API of the operator")
         bench, request = open_bench(context), context.request
         given = port_subject(request.kernel, request.problem, bench.tree, request.options)
-        variants = tuple(_variant(bench, given, name, problem) for name, problem in given.problems)
-        module = ported_module(
-            given.kernel.name, given.contract, variants, given.target.free(given.contract), given.target.contiguous
-        )
-        written = given.target.changes(given.kernel, module, given.contract, bench.tree)
+        variants, module, written = _written(bench, given)
+        tuning = _tuned(bench, given, written) if request.options.tuned else Tuning(written)
         context.note("running the library's style check")
-        changes, style = bench.gate.style("style", bench.layout, bench.tree, written)
-        parities = tuple(_parity(bench, given, variant, changes) for variant in variants)
+        changes, style = bench.gate.style("style", bench.layout, bench.tree, tuning.changes)
+        parities = tuple(_parity(bench, given, name, problem, changes) for name, problem in given.problems)
         source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
-        tilings = given.target.tilings(variants[0].problem, source)
+        measured = _measured(bench, given, changes) if tuning.settings or (request.options.tuned and module) else None
+        tilings = given.target.tilings(given.problems[0][1], source) if module else ()
         lowered_kernels = _lowered(bench, source, variants, tilings) if given.target.name == "ascend" else ()
         compiled_kernels = (
             compiled_by_target(given.target.name, bench.context, [(one.problem, one.proposal) for one in variants])
@@ -127,22 +178,26 @@ class Port:
             language=given.target.language,
             files=tuple(change.path for change in changes),
             api=_api(given, module, bench.tree),
-            narrowed=module.narrowed,
+            narrowed=module.narrowed if module else (),
             tilings=tilings,
             parities=parities,
             style=style,
             risks=(
-                *_risks(given, module),
+                *(_risks(given, module) if module else ()),
                 *_overflows(given.target, lowered_kernels),
-                *([] if lowered_kernels or compiled_kernels else [NOT_COMPILED[given.target.name]]),
-                *given.target.impossible_here,
+                *([] if lowered_kernels or compiled_kernels or not module else [NOT_COMPILED[given.target.name]]),
+                *(given.target.impossible_here if measured is None or measured.predicted else ()),
             ),
             problem_source=given.problems[0][1].source,
             lowered=lowered_kernels,
             compiled=compiled_kernels,
             buffer_bits=given.target.buffer_bits,
-            reproduce=_reproduce(given, request.problem.kind),
-            origin=given.origin.name,
+            reproduce=_reproduce(given, request.problem.kind, tuned=request.options.tuned),
+            origin=request.options.ported_from,
+            existing=module is None,
+            settings=tuning.settings,
+            benchmark=measured,
+            notes=tuning.notes,
         )
         keep_json(context, "port.json", summary)
         context.artifact("problem.py", summary.problem_source.encode(), "text/x-python")
@@ -150,7 +205,79 @@ class Port:
         earlier = own_result(context, self.name)
         before = changes_from_json(earlier["changes"]) if earlier else ()
         output = {"changes": to_json(merged(before, changes)), "summary": to_json(summary)}
-        return StageResult(output, _updates(context, only_new(changes, bench.tree, before), summary))
+        new = only_new(changes, bench.tree, before)
+        if summary.existing and not new and not before:
+            return StageResult(output, (ReportUpdate(summary),), checkpoint=False)
+        return StageResult(output, _updates(context, new, summary))
+
+
+Written = tuple[tuple[CallVariant, ...], PortedModule | None, tuple[FileChange, ...]]
+
+
+def _written(bench: Bench, given: PortSubject) -> Written:
+    """The kernels, the module around them, and the files of a new port; of one that is there its file as it is."""
+    if given.there is not None:
+        return (), None, (FileChange(given.target.path(given.kernel), given.there),)
+    variants = tuple(_variant(bench, given, name, problem) for name, problem in given.problems)
+    module = ported_module(
+        given.kernel.name, given.contract, variants, given.target.free(given.contract), given.target.contiguous
+    )
+    return variants, module, given.target.changes(given.kernel, module, given.contract, bench.tree)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The files of a port with the settings that were found faster, by pass and size, in its table."""
+
+    changes: tuple[FileChange, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _tuned(bench: Bench, given: PortSubject, written: tuple[FileChange, ...]) -> Tuning:
+    path, problem = given.target.path(given.kernel), given.problems[0][1]
+    source = next(change.text or "" for change in written if change.path == path)
+    sweep = swept(source)
+    if sweep is None:
+        return Tuning(written, notes=("The launchers have no settings that could be looked up.",))
+    opened, knobs = sweep
+    bench.context.note(f"tuning {len(knobs)} settings")
+    form = given.form(problem, _with(written, path, opened))
+    tuned = bench.gate.tune("tune", problem, form, knobs, problem.workloads, given.target.module(given.kernel))
+    if tuned.architecture is None:
+        return Tuning(written, notes=tuned.notes)
+    table = ((tuned.architecture, tuple((one.value, rows) for one, rows in tuned.table)),)
+    settings = tuple(
+        (f"{choice.tuned_pass}, {choice.workload.label()}", ", ".join(f"{name}={n}" for name, n in choice.settings))
+        for choice in tuned.choices
+        if choice.settings
+    )
+    return Tuning(_with(written, path, with_tuned_sweep(source, table)), settings, tuned.notes)
+
+
+def _with(changes: tuple[FileChange, ...], path: str, text: str) -> tuple[FileChange, ...]:
+    return tuple(replace(change, text=text) if change.path == path else change for change in changes)
+
+
+def _measured(bench: Bench, given: PortSubject, changes: tuple[FileChange, ...]) -> BenchmarkResult:
+    """A port's times next to the default operator's; those of one that was there already next to its own before."""
+    problem = given.problems[0][1]
+    bench.context.note(
+        "measuring it against " + ("the default operator" if given.there is None else "itself as it was")
+    )
+    original = (
+        bench.layout.form_of(given.kernel, problem, (), SNAPSHOT_FILE)
+        if given.there is None
+        else given.form(problem, (FileChange(given.target.path(given.kernel), given.there),))
+    )
+    return bench.gate.benchmark(
+        "benchmark",
+        problem,
+        given.form(problem, changes),
+        workloads=problem.workloads,
+        budget_s=timing_budget_s(len(problem.workloads)),
+        original=original,
+    )
 
 
 def _updates(context: StageContext, new: Sequence[FileChange], summary: PortSummary) -> tuple[Update, ...]:
@@ -163,9 +290,9 @@ def _updates(context: StageContext, new: Sequence[FileChange], summary: PortSumm
     )
 
 
-def _reproduce(given: PortSubject, brought: ProblemKind) -> str:
-    words = ["kernelsmith", "port", given.kernel.name, "--to", given.target.name]
-    words += [] if given.origin.name == DEFAULT_OPERATORS else ["--from", given.origin.name]
+def _reproduce(given: PortSubject, brought: ProblemKind, *, tuned: bool) -> str:
+    words = ["kernelsmith", "optimize" if tuned else "port", given.kernel.name, "--to", given.target.name]
+    words += [] if tuned or given.origin.name == DEFAULT_OPERATORS else ["--from", given.origin.name]
     words += [] if brought in (ProblemKind.missing, ProblemKind.words) else ["--problem", "problem.py"]
     return shlex.join([*words, "--repo", ".", "--auto"])
 
@@ -178,7 +305,7 @@ def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> C
             FailureCode.problem, f"the problem cannot be used: {captured.error}", captured.fix, captured.line
         )
         raise UserFacingError(failure)
-    kernel = given.kernel.name if len(given.problems) == 1 else f"{given.kernel.name}_{name}"
+    kernel = _named(given, name)
     brief = Brief(kernel, problem, captured.graph, given.target.style(kernel))
     answer = author_named(AuthorName.compiler).propose(brief)
     if isinstance(answer, AuthorRefusal):
@@ -188,20 +315,27 @@ def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> C
     return CallVariant(kernel, problem, answer)
 
 
-def _parity(bench: Bench, given: PortSubject, variant: CallVariant, changes: tuple[FileChange, ...]) -> Parity:
-    bench.context.note(f"proving values and gradients: {variant.name}")
-    form = given.target.form(given.kernel, variant.problem, changes, SNAPSHOT_FILE)
-    verdict = bench.gate.verify(f"verify-{variant.name}", variant.problem, form, lasting=False)
+def _named(given: PortSubject, problem_name: str) -> str:
+    kernel = given.kernel.name
+    return kernel if len(given.problems) == 1 else f"{kernel}_{problem_name}"
+
+
+def _parity(bench: Bench, given: PortSubject, name: str, problem: Problem, changes: tuple[FileChange, ...]) -> Parity:
+    name = _named(given, name)
+    bench.context.note(f"proving values and gradients: {name}")
+    verdict = bench.gate.verify(f"verify-{name}", problem, given.form(problem, changes), lasting=False)
     if verdict.status is not Status.passed:
         raise UserFacingError(replace(verdict_failure(verdict, "compiler"), fix=NOT_PUSHED))
-    return Parity(variant.name, variant.problem.call or "", replace(verdict, checks=()))
+    return Parity(name, problem.call or "", replace(verdict, checks=()))
 
 
-def _api(given: PortSubject, module: PortedModule, tree: Tree) -> tuple[PortedName, ...]:
+def _api(given: PortSubject, module: PortedModule | None, tree: Tree) -> tuple[PortedName, ...]:
     """What became of each public name of the file that is ported from."""
     contract = given.contract
     taken = ", ".join(parameter.source for parameter in contract.parameters)
     rows = [PortedName(contract.function, True, f"forward({taken}); {len(contract.gradients)} gradients")]
+    if module is None:
+        return tuple(rows)
     for symbol in module.symbols:
         note = "the same arguments and results" if symbol.source else symbol.why_not
         rows.append(PortedName(symbol.name, symbol.source is not None, note))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, Problem, ProfileResult, Status, Verdict, to_json
+from gpu_runner.contracts.reading import CUTEDSL, CUTILE, TRITON
 from workers.authors.llm import diagnosis_question, read_diagnosis
 from workers.authors.llm.protocol import UnusableAnswer
 from workers.contracts import (
@@ -61,13 +62,13 @@ from workers.strategies.protocol import ModelTurn
 from workers.strategies.reading import read_source
 from workers.strategies.search import in_regime
 
-OF_CUTILE = "cuda"  # the package that cuTile is a part of
+STOOD_IN = {CUTILE: ("cuda",), CUTEDSL: ("cutlass",)}  # packages that the interpreter has its own for
 WITHOUT_A_MODEL = (Verb.tune, Verb.profile)  # they measure, and write nothing that a sweep does not
 UNDIAGNOSED = "A model was asked what bounds the kernel, and nothing came of it: {}."
 UNTRACED = "The problem could not be traced, so the compiler author's kernels are out of reach: {}"
 UNRECORDED = "The library's benchmark script gave no sizes for this problem{}; the problem's own sizes are measured."
 ADDED = "The command names sizes that neither the problem nor the library's benchmark script has: `{}` is measured too."
-TILES_ALONE = "The kernel is written in cuTile: the sizes of its tiles are tried, and no other strategy, since those write Triton."
+SETTINGS_ALONE = "The kernel is written in {}: its settings are tried, and no other strategy, since those write Triton."
 NO_GPU = (
     "No GPU host took part: values are proved in Triton's interpreter, and speed is only predicted from the roofline."
 )
@@ -86,7 +87,7 @@ class Profile:
         bench = open_optimize(opened, _revised(context))
         if context.request.verb is not Verb.profile and own_result(context, self.name) is None:
             needs = bench.layout.needs_of(bench.kernel.name, bench.tree)
-            stood_in = (OF_CUTILE,) if bench.of_tiles else ()
+            stood_in = STOOD_IN.get(bench.language, ())
             check_host(bench.gate, needs, bench.tree, bench.kernel.name, stood_in)
         bench, notes = _traced(bench)
         bench, more = _sized(bench)
@@ -120,7 +121,7 @@ class Profile:
             (
                 *notes,
                 *more,
-                *((TILES_ALONE,) if bench.of_tiles else ()),
+                *((SETTINGS_ALONE.format(bench.language),) if bench.language != TRITON else ()),
                 *((NO_GPU,) if measured.predicted else ()),
                 *((scripted,) if scripted else ()),
                 *unread,

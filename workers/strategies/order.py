@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from gpu_runner.contracts.reading import TRITON
 from workers.contracts import Outcome, PlannedStrategy
 from workers.strategies.catalog import FIRST, STRATEGIES
 from workers.strategies.evidence import headroom
@@ -28,13 +29,13 @@ def ordered(situation: Situation, known: Mapping[str, Evidence] = NOTHING_MEASUR
     """The strategies whose trigger applies: the sweep first, then by expected gain, those that failed before last.
 
     What earlier jobs measured (``known``, by strategy) corrects what the catalog claims; so does the share of usable variants.
-    For a kernel that is yet to be written those are left out that are for an existing kernel alone, and for one in cuTile all that
-    write Triton.
+    For a kernel that is yet to be written those are left out that are for an existing kernel alone, and for one in another language
+    all that write Triton.
     A model's changes come right behind the sweep or at the very end, whatever they may gain. No gain is promised beyond the floor.
     """
     most = headroom(situation)
     fitting = [s for s in STRATEGIES if situation.stands is Stands.kernel or not s.needs_kernel]
-    if situation.of_tiles:
+    if situation.language != TRITON:
         fitting = [s for s in fitting if s.id == FIRST]
     claimed = [plan for strategy in fitting if (plan := strategy.plan(situation)) is not None]
     planned = [expected(p, known[p.strategy]) if p.strategy in known else p for p in claimed]

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from gpu_runner.contracts import BenchmarkResult, Bound, Graph, Knob, Pass, Problem
-from gpu_runner.contracts.reading import of_tiles
+from gpu_runner.contracts.reading import language_of
 from workers.authors.protocol import Author, SourceStyle
 from workers.contracts import Goal, Notes, PlannedStrategy, Scope, SourceReading, Variant
 from workers.layouts.protocol import ExistingKernel
@@ -58,9 +58,9 @@ class Situation:
     stands: Stands = Stands.kernel
 
     @property
-    def of_tiles(self) -> bool:
-        """Whether the file is of cuTile, which the sweep alone reads and writes."""
-        return of_tiles(self.source)
+    def language(self) -> str:
+        """The language of the file's kernels; in others than Triton the sweep alone reads and writes."""
+        return language_of([self.source])
 
 
 @dataclass(frozen=True)

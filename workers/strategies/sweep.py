@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gpu_runner.contracts import TABLE, Knob, Pass
-from gpu_runner.contracts.reading import walk
+from gpu_runner.contracts.reading import TRITON, walk
+from workers.authors.compiler.schedules.cutedsl import VALUES as OF_THREADS
 from workers.contracts import Notes, PlannedStrategy
 from workers.strategies.evidence import bound_of
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation, Table
@@ -27,7 +28,7 @@ from workers.strategies.source import (
     rendered_call,
     size_parameter,
 )
-from workers.strategies.tiles import ELEMENTS, look_up, tile_numbers
+from workers.strategies.tiles import ELEMENTS, launch_numbers, look_up
 from workers.strategies.tiles import LOOKUP as LOOKUP_OF_TILES
 from workers.tuned_table import with_tuned
 
@@ -98,7 +99,7 @@ VALUES = {
 }
 # Of settings that are looked up already; the names in capitals are the compiler author's.
 SETTINGS = VALUES | {"BLOCK_SIZE": BLOCKS, "BLOCK_ROWS": ROWS, "PROGRAMS": PROGRAMS, "NUM_STAGES": STAGES}
-SETTINGS |= {ELEMENTS: BLOCKS}
+SETTINGS = OF_THREADS | SETTINGS | {ELEMENTS: BLOCKS}
 ALLOCATIONS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 
 
@@ -287,7 +288,7 @@ def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, .
         return None
     launches = tunables(file)
     places = persistents(launches)
-    numbers = () if launches else tile_numbers(file)
+    numbers = () if launches else launch_numbers(file)
     if wanted is not None:
         numbers = tuple(number for number in numbers if (number.timed_pass, number.setting) in wanted)
         places = tuple(p for p in places if (p.launch.timed_pass, PROGRAMS_NAME) in wanted)
@@ -299,8 +300,7 @@ def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, .
     changed = tuple(t for t in launches if _rewrite(patches, file, t))
     for place in places:
         _count(patches, file, place)
-    for number in numbers:
-        look_up(patches, file, number)
+    look_up(patches, file, numbers)
     if not changed and not places and not numbers:
         return None
     insert_lookup(patches, file, LOOKUP_OF_TILES if numbers else LOOKUP)
@@ -384,9 +384,9 @@ class ParameterSweep:
         sweep = _swept(situation)
         if isinstance(sweep, DoesNotApply):
             return PlannedStrategy(self.id, self.title, sweep.sentence, 1.0, 1.0, bound_of(situation))
-        if situation.of_tiles:
-            tiles = " and ".join(f"`{knob.setting}` ({knob.tuned_pass})" for knob in sweep[1])
-            trigger = f"Tiles have one size on all GPUs and at all sizes: {tiles}."
+        if situation.language != TRITON:
+            settings = " and ".join(f"`{knob.setting}` ({knob.tuned_pass})" for knob in sweep[1])
+            trigger = f"Settings are the same on all GPUs and at all sizes: {settings}."
             return PlannedStrategy(self.id, self.title, trigger, 1.0, 1.3, bound_of(situation))
         kernels = [k for k in situation.reading.kernels if k.launch]
         fixed = sum(1 for k in kernels if not any(name == "num_warps" for name, _ in k.launch))

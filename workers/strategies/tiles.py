@@ -1,21 +1,24 @@
-"""The tiles of a cuTile file that can be looked up: numbers by which a launcher chooses the constants of its launches. Pure."""
+"""Numbers of cuTile and CuTe DSL files that can be looked up: by them a launcher chooses the constants of its launches. Pure."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from gpu_runner.contracts import Knob, Pass
 from gpu_runner.contracts.reading import walk
+from workers.authors.compiler.schedules.cutedsl import CHOOSING, VALUES
 from workers.strategies.source import KernelFile, Patches, called, indent_of, names_in, parameters_of
 
 LAUNCH, CONSTANT, CEILING = "ct.launch", "Constant", "ct.cdiv"
 ELEMENTS = "ELEMENTS"  # of a tile whose sides a function computes
+SIZES = ("n_elements", "n_cols")  # as the compiler author's launchers call them
 LEAST, MOST = 64, 2**14
 STEPS = (0.25, 0.5, 1, 2, 4, 8)
 LOOKED_UP = "tuned"
-LOOKUP = '''# Tiles that were measured, by architecture, pass and size.
+LOOKUP = '''# Settings that were measured, by architecture, pass and size.
 TUNED = {}
 
 
@@ -34,8 +37,8 @@ def _tuned(device, timed_pass, size, **settings):
 
 
 @dataclass(frozen=True)
-class TileNumber:
-    """A number that chooses a tile, the statement it stands in, and by what it would be looked up."""
+class LaunchNumber:
+    """A number that chooses a constant of launches, the statement it stands in, and by what it would be looked up."""
 
     number: ast.Constant
     statement: ast.stmt
@@ -43,44 +46,92 @@ class TileNumber:
     timed_pass: Pass
     tensor: str
     size: str
+    launcher: ast.FunctionDef
 
     @property
     def knob(self) -> Knob:
-        """The setting with the values to try: powers of two around today's."""
+        """The setting with the values to try: those of its kind, or powers of two around today's."""
         today = int(self.number.value)  # type: ignore[arg-type]
-        values = sorted({int(today * step) for step in STEPS if LEAST <= today * step <= MOST})
-        return Knob(self.timed_pass, self.setting, tuple(values))
+        around = {int(today * step) for step in STEPS if LEAST <= today * step <= MOST}
+        return Knob(self.timed_pass, self.setting, tuple(sorted({*VALUES.get(self.setting, around), today})))
+
+    def shares(self, others: Sequence[LaunchNumber]) -> bool:
+        """Whether the line that looks others up may look this one up too: it runs wherever the launcher does."""
+        first = others[0]
+        by_the_same = (first.launcher, first.tensor, first.size) == (self.launcher, self.tensor, self.size)
+        always = all(one.statement in self.launcher.body for one in (self, *others))
+        return by_the_same and always and self.setting not in {one.setting for one in others}
 
 
-def tile_numbers(file: KernelFile) -> tuple[TileNumber, ...]:
-    """The numbers of a file that can be looked up, from top to bottom.
+def launch_numbers(file: KernelFile) -> tuple[LaunchNumber, ...]:
+    """The numbers of a file in cuTile or CuTe DSL that can be looked up, from top to bottom."""
+    first = {id(number.number): number for number in (*_tile_numbers(file), *_thread_numbers(file))}
+    return tuple(sorted(first.values(), key=lambda number: number.statement.lineno))
 
-    A number is taken where no other tile can change what is computed: it is a power of two, the grid is counted in tiles of it,
-    and the kernel uses its constants as shapes, as the lengths of ranges and as factors alone.
+
+def _tile_numbers(file: KernelFile) -> Iterator[LaunchNumber]:
+    """A number is taken where no other tile can change what is computed: it is a power of two, the grid is counted in tiles of
+    it, and the kernel uses its constants as shapes, as the lengths of ranges and as factors alone.
     """
     kernels = {
         node.name: node
         for node in file.tree.body
         if isinstance(node, ast.FunctionDef) and any("ct.kernel" in ast.unparse(d) for d in node.decorator_list)
     }
-    found = [
-        number
-        for name, function in file.functions.items()
-        if len(passes := file.passes.get(name, frozenset())) == 1 and name not in kernels
-        for launch in _launches(function)
-        for number in _numbers(function, launch, kernels, next(iter(passes)))
-    ]
-    first = {id(number.number): number for number in found}
-    return tuple(sorted(first.values(), key=lambda number: number.statement.lineno))
+    for name, function in file.functions.items():
+        if len(passes := file.passes.get(name, frozenset())) == 1 and name not in kernels:
+            for launch in _launches(function):
+                yield from _numbers(function, launch, kernels, next(iter(passes)))
 
 
-def look_up(patches: Patches, file: KernelFile, number: TileNumber) -> None:
-    """Has a launcher look its tile up in the line before it is chosen."""
-    indent = indent_of(file.source, number.statement.lineno)
-    today = f"{number.setting}={ast.unparse(number.number)}"
-    call = f'_tuned({number.tensor}.device, "{number.timed_pass}", {number.size}, {today})'
-    patches.insert_before(number.statement.lineno, f"{indent}{LOOKED_UP} = {call}\n")
-    patches.replace(number.number, f'{LOOKED_UP}["{number.setting}"]')
+def _thread_numbers(file: KernelFile) -> Iterator[LaunchNumber]:
+    """The numbers that the compiler author's own functions turn into threads and blocks: any value is right there."""
+    own = {name: settings for name, (_, settings) in CHOOSING.items() if _is_own(file.functions.get(name))}
+    for name, function in file.functions.items():
+        passes, known = file.passes.get(name, frozenset()), _stored(function)
+        if len(passes) != 1 or LOOKED_UP in known:
+            continue
+        viewed = [_viewed(node) for node in walk(function) if isinstance(node, ast.Call)]
+        tensor = next((given for given in viewed if given in parameters_of(function)), None)
+        size = next((given for given in SIZES if given in known), None)
+        for statement in (node for node in function.body if isinstance(node, ast.Assign)):
+            value = statement.value
+            settings = own.get(called(value), ()) if isinstance(value, ast.Call) else ()
+            for setting, number in zip(settings, value.args[-len(settings) :], strict=False) if settings else ():  # type: ignore[attr-defined]
+                if tensor and size and isinstance(number, ast.Constant):
+                    yield LaunchNumber(number, statement, setting, next(iter(passes)), tensor, size, function)
+
+
+@cache
+def _own_body(name: str) -> str:
+    return _computed(ast.parse(CHOOSING[name][0]).body[0])
+
+
+def _is_own(function: ast.FunctionDef | None) -> bool:
+    return function is not None and _computed(function) == _own_body(function.name)
+
+
+def _computed(function: ast.stmt) -> str:
+    assert isinstance(function, ast.FunctionDef)
+    return "\n".join([ast.dump(function.args), *map(ast.dump, function.body[1:])])  # behind the docstring
+
+
+def look_up(patches: Patches, file: KernelFile, numbers: Sequence[LaunchNumber]) -> None:
+    """Has launchers look numbers up in the line before the first of those that share a lookup is chosen."""
+    together: list[list[LaunchNumber]] = []
+    for number in numbers:
+        if together and number.shares(together[-1]):
+            together[-1].append(number)
+        else:
+            together.append([number])
+    for shared in together:
+        first = shared[0]
+        indent = indent_of(file.source, first.statement.lineno)
+        today = ", ".join(f"{number.setting}={ast.unparse(number.number)}" for number in shared)
+        call = f'_tuned({first.tensor}.device, "{first.timed_pass}", {first.size}, {today})'
+        patches.insert_before(first.statement.lineno, f"{indent}{LOOKED_UP} = {call}\n")
+        for number in shared:
+            patches.replace(number.number, f'{LOOKED_UP}["{number.setting}"]')
 
 
 def _launches(function: ast.FunctionDef) -> list[ast.Call]:
@@ -90,7 +141,7 @@ def _launches(function: ast.FunctionDef) -> list[ast.Call]:
 
 def _numbers(
     function: ast.FunctionDef, launch: ast.Call, kernels: dict[str, ast.FunctionDef], timed_pass: Pass
-) -> Iterator[TileNumber]:
+) -> Iterator[LaunchNumber]:
     _, grid, kernel, arguments = launch.args
     if not (isinstance(kernel, ast.Name) and kernel.id in kernels and isinstance(arguments, ast.Tuple)):
         return
@@ -111,7 +162,7 @@ def _numbers(
         once = all(_stored(function).count(name) == 1 for name in chosen)
         if tensor and number and size and set(chosen) <= set(constants) and counted and shapes and once:
             setting = ELEMENTS if isinstance(statement.value, ast.Call) else chosen[0]
-            yield TileNumber(number, statement, setting, timed_pass, tensor, size)
+            yield LaunchNumber(number, statement, setting, timed_pass, tensor, size, function)
 
 
 def _number(

@@ -102,6 +102,7 @@ ASCEND = AscendBackend(
     selects='infer_device() == "npu"',
     selects_by="from liger_kernel.utils import infer_device",
     buffer_bits=stand_in.CAPACITY_BITS,
+    has_settings=False,
     stand_ins=((UB_MANAGER, stand_in_source()),),
 )
 EXPORTS = ASCEND.exports

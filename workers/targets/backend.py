@@ -91,6 +91,7 @@ class Backend(Implementation):
     selects: str  # where the package resolves to the implementation, as an expression of the test's
     selects_by: str  # the import of that expression
     buffer_bits: int = 0
+    has_settings: bool = True
     contiguous: str = f"from {paths.PACKAGE}.ops.utils import ensure_contiguous"
     stand_ins: tuple[tuple[str, str], ...] = ()  # by path, what is laid over the repository while a port is judged
 
@@ -98,12 +99,16 @@ class Backend(Implementation):
         """The file of a port."""
         return self.port_path(kernel.name)
 
+    def module(self, kernel: ExistingKernel) -> str:
+        """The module of a port."""
+        return f"{self.package}.{kernel.name}"
+
     def test_path(self, name: str) -> str:
         """The file of the test that a port keeps the API that it was ported from."""
         return f"test/ops/test_{self.name}_{name}.py"
 
-    def check(self, kernel: ExistingKernel, tree: Tree) -> None:
-        """Whether the repository has the implementation and no port of the kernel yet.
+    def check(self, kernel: ExistingKernel, tree: Tree, *, existing: bool = False) -> None:
+        """Whether the repository has the implementation and no port of the kernel yet, unless an ``existing`` one is meant.
 
         Raises:
             UserFacingError: one of the two is not so.
@@ -118,8 +123,10 @@ class Backend(Implementation):
                     FailureCode.missing, f"the repository has no `{lacking[0]}`", f"{self.since}; a port goes into it."
                 )
             )
-        if tree.exists(self.port_path(kernel.name)):
-            fix = "To make it faster, work on that file; to write it anew, remove it and its exports first."
+        if tree.exists(self.port_path(kernel.name)) and not existing:
+            fix = "To write it anew, remove it and its exports first."
+            if self.has_settings:
+                fix = f"`/kernel optimize {kernel.name} --to {self.name}` tunes it. {fix}"
             message = f"`{kernel.name}` is ported already: `{self.port_path(kernel.name)}`"
             raise UserFacingError(Failure(FailureCode.exists, message, fix))
 

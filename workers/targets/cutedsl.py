@@ -8,7 +8,7 @@ from typing import Any
 from gpu_runner.contracts import Problem
 from workers.authors.compiler.schedules.cutedsl import BLOCK_SHAPE, ELEMENTS, FLAT_SHAPE, ROW_SHAPE
 from workers.authors.protocol import Proposal
-from workers.targets.cutile import DTYPES, PYTHON, columns_of, compiled_by, dtypes_of
+from workers.targets.cutile import DTYPES, PYTHON, columns_of, compiled_by, dtypes_of, own_settings
 
 ARCHITECTURE = "sm_90a"
 SCRIPT = "cutedsl_compiling.py"
@@ -38,17 +38,18 @@ def launch_requests(problem: Problem, proposal: Proposal) -> list[dict[str, obje
     return requests
 
 
-def shape_of(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int, int]:
+def shape_of(host: ast.FunctionDef, columns: int, dtype: str) -> tuple[int, int, int, int]:
     """The vectors that a launcher chooses for rows of so many columns."""
     line = next(node for node in host.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SHAPE")
     tensors = {node.id for node in ast.walk(line) if isinstance(node, ast.Name)}
     scope: dict[str, Any] = dict.fromkeys(tensors) | {
         "n_cols": columns,
+        "tuned": own_settings(host),
         "_vector": lambda most, *_: most,
         "_widest": lambda *_: 16 // ITEMSIZE[dtype],
     }
     exec("\n".join([BLOCK_SHAPE, FLAT_SHAPE, ROW_SHAPE, ast.unparse(line)]), scope)  # noqa: S102 - the compiler author's own lines
-    found: tuple[int, int, int] = scope["SHAPE"]
+    found: tuple[int, int, int, int] = scope["SHAPE"]
     return found
 
 

@@ -62,11 +62,17 @@ def dtypes_of(problem: Problem, proposal: Proposal, launcher: ast.FunctionDef) -
 
 def _constants(launcher: ast.FunctionDef, columns: int) -> dict[str, object]:
     """The tile that a launcher chooses for rows of so many columns."""
-    scope: dict[str, object] = {"n_cols": columns}
+    scope: dict[str, object] = {"n_cols": columns, "tuned": own_settings(launcher)}
     lines = [ast.unparse(node) for node in launcher.body if isinstance(node, ast.Assign)]
     chosen = [line for line in lines if line.startswith("BLOCK_")]
     exec("\n".join([TILE_SHAPE, *chosen]), scope)  # noqa: S102 - the compiler author's own lines about whole numbers
     return scope
+
+
+def own_settings(launcher: ast.FunctionDef) -> dict[str, int]:
+    """The settings that a launcher takes where its table has no others."""
+    calls = [node for node in ast.walk(launcher) if isinstance(node, ast.Call) and ast.unparse(node.func) == "_tuned"]
+    return {str(given.arg): ast.literal_eval(given.value) for call in calls for given in call.keywords}
 
 
 def columns_of(problem: Problem, proposal: Proposal, kernel: str) -> int:

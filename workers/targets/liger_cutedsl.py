@@ -24,8 +24,8 @@ class CuteDslBackend(Backend):
 
 def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> KernelTiling:
     rows, columns = rows_and_columns(problem, workload)
-    vector, vectors, threads = shape_of(launcher, columns, "bfloat16")
-    width, text = vector * vectors * threads, ast.unparse(launcher)
+    *_, width = shape_of(launcher, columns, "bfloat16")
+    text = ast.unparse(launcher)
     blocks = -(-rows * columns // width) if "_flat_shape(" in text else rows * -(-columns // width)
     if "_num_blocks(" in text:
         blocks = min(blocks, PROCESSORS)

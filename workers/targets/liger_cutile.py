@@ -10,6 +10,7 @@ from workers.authors.compiler.schedules.cutile import TILE_SHAPE
 from workers.contracts import KernelTiling
 from workers.layouts.liger import paths
 from workers.targets.backend import Backend, launchers, rows_and_columns
+from workers.targets.cutile import own_settings
 
 PROCESSORS = 132  # of an H100, for the programs of kernels that keep sums
 
@@ -26,6 +27,7 @@ class CutileBackend(Backend):
 def _tiling(launcher: ast.FunctionDef, problem: Problem, workload: Workload) -> KernelTiling:
     rows, columns = rows_and_columns(problem, workload)
     scope: dict[str, Any] = {"n_rows": rows, "n_cols": columns, "n_elements": rows * columns}
+    scope["tuned"] = own_settings(launcher)
     lines = [ast.unparse(node) for node in launcher.body if isinstance(node, ast.Assign)]
     chosen = [line for line in lines if line.startswith("BLOCK_")]
     exec("\n".join([TILE_SHAPE, *chosen]), scope)  # noqa: S102 - the compiler author's own lines

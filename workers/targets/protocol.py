@@ -57,8 +57,17 @@ class PortTarget(PortOrigin, Protocol):
         """The file of a port."""
         ...
 
-    def check(self, kernel: ExistingKernel, tree: Tree) -> None:
-        """Whether the repository has this target and no port of the kernel yet."""
+    def module(self, kernel: ExistingKernel) -> str:
+        """The module of a port."""
+        ...
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether launchers of a port can look settings up that were measured."""
+        ...
+
+    def check(self, kernel: ExistingKernel, tree: Tree, *, existing: bool = False) -> None:
+        """Whether the repository has this target and no port of the kernel yet, unless an ``existing`` one is meant."""
         ...
 
     def problems(self, kernel: ExistingKernel, tree: Tree) -> tuple[tuple[str, str], ...]:

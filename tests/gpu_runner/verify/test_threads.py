@@ -32,6 +32,17 @@ def test_emitted_kernels_pass_and_are_seen_to_run(name: str) -> None:
     assert (verdict.language, verdict.interpreted) == ("CuTe DSL", True)
 
 
+# A quick verdict does not tell what was never decided in another way.
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["relu_squared", "layer_norm"])
+def test_emitted_kernels_pass_a_whole_verdict_in_two_dtypes(name: str) -> None:
+    candidate = CandidateSource((SourceFile("candidate.py", emitted(name).source),))
+    problem = json.loads((FOLDER / f"{name}.json").read_text())["problem"]
+    verdict = verify.run(VerifyRequest(problem, candidate, dtypes=("float32", "bfloat16")), surroundings())
+    assert verdict.status is Status.passed, verdict.evidence
+
+
 WRONG = {
     "a barrier left out": (("    cute.arch.sync_threads()\n    return slots", "    return slots"), Status.nondeterministic),
     "zeros beyond the last column": (('-float("inf")', "0.0"), Status.incorrect_values),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +44,19 @@ def reference(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 INPUTS = {"q": "B N 4", "k": "B N 4"}
 WORKLOADS = [{"B": 4, "N": 512}]
+"""
+
+
+NORMED = """
+import torch
+
+
+def reference(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.layer_norm(x, (x.shape[-1],), w, b)
+
+
+INPUTS = {"x": "T H", "w": "H", "b": "H"}
+WORKLOADS = [{"T": 64, "H": 512}]
 """
 
 
@@ -87,6 +101,15 @@ def test_a_case_of_which_the_reference_makes_more_than_fits_keeps_its_longest_di
     assert proof is not None and few is not None
     sizes = proof.case.size_of
     assert few.case.size_of == {"B": 10, "N": 200} and sizes["B"] == 1 and 500 < sizes["N"] < 5000
+
+
+def test_a_case_of_two_dtypes_that_the_reference_takes_one_way_round_alone_is_left_out() -> None:
+    problem = parse_problem(NORMED)
+    case = Case("two dtypes", (("T", 3), ("H", 40)), "bfloat16", 1, mixed=("w", "b"), beside="float32", may_raise=True)
+    with opened(reference_session("reference", problem.source, surroundings(), gpu=False), surroundings()) as session:
+        oracle = Oracle.open(problem, session, 1)
+        assert oracle.prove(case, None) is None
+        assert oracle.prove(replace(case, mixed=(), beside=""), None) is not None
 
 
 def test_a_reference_that_takes_too_much_memory_is_asked_for_other_cases_afterwards(

@@ -76,6 +76,23 @@ def test_a_port_that_cannot_be_begun(
     assert not (desk / "asked").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "sentences"),
+    [
+        (["--to", "ascend"], ("launchers for `ascend` choose their tiles themselves", "`kernelsmith port geglu")),
+        (["--to", "cutile"], (f"the repository has no `{CUTILE.exports}`", "since 0.8")),
+        (["--to", "cutile", "--scope", "backward"], ("nothing else is tried", "Leave out `--scope`")),
+        (["--to", "cutle"], ("there is no target `cutle`", "Did you mean `cutile`?")),
+    ],
+)
+def test_an_implementation_in_another_language_that_cannot_be_optimized(
+    tmp_path: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentences: tuple[str, ...]
+) -> None:
+    checkout = checked_out(tmp_path / "library", LIBRARY)
+    refused(checkout, monkeypatch, ["optimize", "geglu", *words], 2, *sentences)
+    assert not (desk / "asked").exists()
+
+
 @pytest.mark.parametrize("missing", ["cuTile cannot be imported (none)", "cuTile is 2.0.0 here, and kernels are"])
 def test_a_compiler_of_cutile_that_is_missing_or_of_another_version(
     tmp_path: Path, desk: Path, monkeypatch: pytest.MonkeyPatch, missing: str
@@ -106,7 +123,7 @@ def test_a_triton_ascend_that_is_missing_or_of_another_version(
     [
         (["--to", "cutle"], ("there is no target `cutle`", "Did you mean `cutile`?")),
         (["--to", "ascend"], ("a new kernel for `ascend` has no place", "Create it without `--to`")),
-        (["--to", "cutile", "--author", "llm"], ("no language model writes kernels for `cutile`", "--author llm")),
+        (["--to", "cutile", "--author", "llm"], ("no language model writes kernels in cuTile", "--author llm")),
         (["--to", "cutile", "--name", "scale"], ("`scale`", "another name")),
     ],
 )

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from tests.few import few
-from tests.workers.compiler.captured import names
-from tests.workers.compiler.test_cutile import EMITTED, answer
+from tests.workers.compiler.captured import captured, names
+from tests.workers.compiler.test_cutile import EMITTED, answer, looked_up_settings
 from workers.authors.protocol import AuthorRefusal, Proposal
 
 
@@ -87,3 +87,22 @@ def test_a_call_without_rows_starts_no_kernel() -> None:
 def test_what_cannot_be_expressed_is_refused_by_its_operator(name: str, sentence: str) -> None:
     given = answer(name, "cutedsl")
     assert isinstance(given, AuthorRefusal) and given.sentence == sentence
+
+
+def kernels(source: str) -> list[str]:
+    """The functions that run on the GPU."""
+    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return [ast.unparse(node) for node in nodes if any("cute." in ast.unparse(one) for one in node.decorator_list)]
+
+
+@pytest.mark.parametrize("name", ["swiglu", "rms_norm", "softmax", "dyt"])
+def test_where_settings_are_tuned_the_launchers_look_them_up_and_the_kernels_are_as_they_are(name: str) -> None:
+    tuned = answer(name, "cutedsl", tunable=True)
+    assert isinstance(tuned, Proposal), tuned
+    assert kernels(tuned.source) == kernels(emitted(name).source)
+    looked_up = looked_up_settings(tuned.source)
+    assert looked_up and {(knob.tuned_pass.value, knob.setting) for knob in tuned.knobs} == looked_up
+    # A thread has an access of eight numbers at least, and a block 1024 threads at most.
+    least = {knob.setting: knob.values[0] for knob in tuned.knobs}["THREAD_ELEMENTS"]
+    widths = [dict(workload.sizes).get("V", 0) for workload in captured(name)[0].workloads]
+    assert least >= 8 and least * 1024 >= min(widths)

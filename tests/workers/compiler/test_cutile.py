@@ -16,13 +16,13 @@ from workers.authors.protocol import AuthorRefusal, Brief, Proposal
 EMITTED = ["reglu", "geglu_tanh", "relu_squared", "swiglu", "rms_norm", "layer_norm", "softmax", "dyt", "frob"]
 
 
-def answer(name: str, target: str = "cutile") -> Proposal | AuthorRefusal:
+def answer(name: str, target: str = "cutile", tunable: bool = False) -> Proposal | AuthorRefusal:
     problem, graph = captured(name)
-    return CompilerAuthor().propose(Brief(name, problem, graph, replace(style(name), target=target)))
+    return CompilerAuthor().propose(Brief(name, problem, graph, replace(style(name), target=target, tunable=tunable)))
 
 
-def emitted(name: str, target: str = "cutile") -> Proposal:
-    given = answer(name, target)
+def emitted(name: str, target: str = "cutile", tunable: bool = False) -> Proposal:
+    given = answer(name, target, tunable)
     assert isinstance(given, Proposal), given
     return given
 
@@ -96,10 +96,7 @@ def test_what_cannot_be_expressed_is_refused_by_its_operator(name: str, sentence
 
 @pytest.mark.parametrize("name", ["swiglu", "rms_norm", "dyt"])
 def test_where_settings_are_tuned_the_launchers_look_the_tile_up_and_the_kernels_are_as_they_are(name: str) -> None:
-    problem, graph = captured(name)
-    tuned_style = replace(style(name), target="cutile", tunable=True)
-    tuned = CompilerAuthor().propose(Brief(name, problem, graph, tuned_style))
-    assert isinstance(tuned, Proposal), tuned
+    tuned = emitted(name, tunable=True)
     plain = emitted(name).source
     for timed in ("forward", "backward"):
         kernel = f"_{name}_{timed}_kernel"

@@ -1,4 +1,4 @@
-"""A kernel of a repository in cuTile: its tiles are tuned by the stages that tune launches, and nothing else is tried."""
+"""A kernel of a repository in cuTile or CuTe DSL: its settings are tuned as launches are, and nothing else is tried."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from gpu_runner.contracts import CaptureResult, CaseOutcome, Choice, Pass, TestCase, TestsResult, TuneResult, Workload
 from tests.recorded.libraries import PLAIN
 from tests.workers.compiler.captured import captured
+from tests.workers.compiler.test_cutedsl import emitted as threads
 from tests.workers.compiler.test_cutile import emitted
 from tests.workers.stages.answers import answers
 from tests.workers.stages.context import Answers, FakeContext, optimizing
@@ -29,7 +30,7 @@ from workers.contracts import (
 )
 from workers.stages.bench import look_over_optimize
 from workers.stages.optimize import Optimize
-from workers.stages.profiling import TILES_ALONE, Profile
+from workers.stages.profiling import SETTINGS_ALONE, Profile
 from workers.tree import Tree
 
 PATH = "small/kernels/geglu.py"
@@ -41,6 +42,7 @@ CUTILE = PLAIN | {
     "benchmarks/benchmark_geglu.py": b"from small.kernels.geglu import candidate\n",
     ".kernelsmith/problems/geglu.py": (captured("geglu_tanh")[0].source + CALL).encode(),
 }
+CUTEDSL = Tree(CUTILE | {PATH: threads("geglu_tanh").source.encode()})
 FOUND = TuneResult(
     (Choice(Pass.forward, Workload((("T", 4096), ("I", 11008))), 2**25, (("BLOCK_SIZE", 2048),), 1.2, 1.1, 1.3, 9),),
     "sm_90",
@@ -70,6 +72,21 @@ def test_a_tile_that_is_faster_is_looked_up_in_the_file_that_is_committed() -> N
     assert written.count("_tuned(") == 2, "its definition, and the pass for which there is one"
 
 
+def test_threads_that_are_faster_are_looked_up_in_the_file_that_is_committed() -> None:
+    source = threads("geglu_tanh").source
+    found = (("THREADS", 512),)
+    choice = replace(FOUND.choices[0], settings=found)
+    tuned = replace(FOUND, choices=(choice,), table=((Pass.forward, ((2**25, found),)),))
+    context = optimizing(answers(capture=CaptureResult(captured("geglu_tanh")[1]), tune=tuned), CUTEDSL)
+    context.run(Profile())
+    context = context.again()
+    summary = optimized(context)
+    assert [(v.strategy, v.outcome) for v in summary.variants] == [("parameter_sweep", Outcome.kept)]
+    written = text_of(context, "v1")
+    assert 'tuned = _tuned(a.device, "forward", n_elements, THREADS=256)' in written
+    assert written.count("_tuned(") == 2 and written != source
+
+
 @pytest.mark.parametrize("verb", [Verb.tune, Verb.optimize])
 def test_where_no_tile_is_faster_the_file_stays(verb: Verb) -> None:
     context = tuning(verb)
@@ -81,7 +98,7 @@ def test_where_no_tile_is_faster_the_file_stays(verb: Verb) -> None:
 def test_the_profile_says_that_the_tiles_alone_are_tried() -> None:
     context = tuning(Verb.optimize)
     asked = next(update for update in Profile().run(context).updates if isinstance(update, CheckpointUpdate))
-    assert isinstance(asked.summary, ProfileSummary) and TILES_ALONE in asked.summary.notes
+    assert isinstance(asked.summary, ProfileSummary) and SETTINGS_ALONE.format("cuTile") in asked.summary.notes
 
 
 def test_the_runner_is_handed_the_file_by_which_it_knows_the_language() -> None:
@@ -98,9 +115,10 @@ def test_the_runner_is_handed_the_file_by_which_it_knows_the_language() -> None:
 
 def test_no_model_is_asked_for_one() -> None:
     nothing = ProblemText(ProblemKind.missing)
-    assert look_over_optimize("geglu", nothing, Tree(CUTILE), JobOptions()) == "geglu"
-    with pytest.raises(UserFacingError, match="no language model writes kernels for `cutile`"):
-        look_over_optimize("geglu", nothing, Tree(CUTILE), JobOptions(author=AuthorName.llm))
+    for tree, language in ((Tree(CUTILE), "cuTile"), (CUTEDSL, "CuTe DSL")):
+        assert look_over_optimize("geglu", nothing, tree, JobOptions()) == "geglu"
+        with pytest.raises(UserFacingError, match=f"no language model writes kernels in {language}"):
+            look_over_optimize("geglu", nothing, tree, JobOptions(author=AuthorName.llm))
 
 
 def test_a_host_without_cutile_is_no_reason_to_refuse_since_the_runner_stands_in_for_it() -> None:

@@ -1,8 +1,9 @@
-"""Tiles of cuTile files are looked up where another tile can change nothing but the time."""
+"""Settings of files in cuTile and CuTe DSL are looked up where another value can change nothing but the time."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 import pytest
 
@@ -10,9 +11,12 @@ from gpu_runner.contracts import CandidateSource, Pass, SourceFile, Status, Veri
 from gpu_runner.verify.judge import judge
 from tests.cheats.trial import surroundings
 from tests.workers.compiler.captured import captured
+from tests.workers.compiler.test_cutedsl import emitted as threads
+from tests.workers.compiler.test_cutedsl import kernels
 from tests.workers.compiler.test_cutile import emitted, looked_up_settings
 from tests.workers.strategies.situations import situation
 from workers.authors.compiler.schedules.cutile import FLAT_ELEMENTS
+from workers.authors.protocol import Proposal
 from workers.strategies.order import ordered
 from workers.strategies.protocol import DoesNotApply, ModelTurn, Proposed
 from workers.strategies.sweep import ParameterSweep, swept, with_tuned_sweep
@@ -105,21 +109,58 @@ def test_a_tile_that_may_change_what_is_computed_is_left_alone(today: str, other
     assert swept(HAND.replace(today, other)) is None
 
 
+@pytest.mark.parametrize("name", ["swiglu", "rms_norm", "softmax", "dyt"])
+def test_a_file_of_threads_is_opened_at_the_settings_that_the_compiler_would_open(name: str) -> None:
+    plain = threads(name).source
+    opened = swept(plain)
+    assert opened is not None
+    text, knobs = opened
+    assert {(knob.tuned_pass.value, knob.setting) for knob in knobs} == looked_up_settings(text) != set()
+    assert kernels(text) == kernels(plain)
+    again = swept(text)
+    assert again is not None and again[0] == text and {k.setting for k in again[1]} == {k.setting for k in knobs}
+
+
+def test_settings_of_one_launcher_are_looked_up_together_and_what_was_not_found_is_not() -> None:
+    plain = threads("rms_norm").source
+    opened = swept(plain)
+    assert opened is not None
+    assert '    tuned = _tuned(dy.device, "backward", n_cols, THREAD_ELEMENTS=16, PROGRAMS=1)\n' in opened[0]
+    table: Table = (("sm_90", (("backward", ((8192, (("PROGRAMS", 2),)),)),)),)
+    text = with_tuned_sweep(plain, table)
+    assert table_of(text) == table and looked_up_settings(text) == {("backward", "PROGRAMS")}
+
+
+def test_a_function_that_chooses_threads_in_its_own_way_is_left_alone() -> None:
+    own = threads("softmax").source
+    assert swept(own.replace("min(1024, max(32, width // elements))", "min(512, max(32, width // elements))")) is None
+
+
 def test_of_a_file_of_tiles_the_sweep_alone_is_planned() -> None:
     for turn in ModelTurn:
         planned = ordered(situation(emitted("rms_norm").source, model=turn))
         assert [plan.strategy for plan in planned] == ["parameter_sweep"]
-        assert planned[0].trigger.startswith("Tiles have one size on all GPUs and at all sizes: `ELEMENTS` (forward)")
+        assert planned[0].trigger.startswith("Settings are the same on all GPUs and at all sizes: `ELEMENTS` (forward)")
     assert isinstance(ParameterSweep().propose(situation(HAND.replace("256", "250"))), DoesNotApply)
 
 
 # In `make test` the same file is proved in a quick verdict by tests/gpu_runner/verify/test_tiles, before it is tuned.
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "setting", "tile"), [("swiglu", "BLOCK_SIZE", 512), ("rms_norm", ELEMENTS, 2048)])
-def test_a_tuned_file_passes_a_whole_verdict_beside_its_original(name: str, setting: str, tile: int) -> None:
-    plain = emitted(name).source
-    rows = ((2**30, ((setting, tile),)),)
+@pytest.mark.parametrize(
+    ("made", "name", "settings"),
+    [
+        (emitted, "swiglu", (("BLOCK_SIZE", 512),)),
+        (emitted, "rms_norm", ((ELEMENTS, 2048),)),
+        (threads, "swiglu", (("THREADS", 64), ("THREAD_ELEMENTS", 16))),
+        (threads, "rms_norm", (("PROGRAMS", 2), ("THREAD_ELEMENTS", 8))),
+    ],
+)
+def test_a_tuned_file_passes_a_whole_verdict_beside_its_original(
+    made: Callable[[str], Proposal], name: str, settings: tuple[tuple[str, int], ...]
+) -> None:
+    plain = made(name).source
+    rows = ((2**30, settings),)
     tuned = with_tuned_sweep(plain, (("cpu", tuple((timed.value, rows) for timed in (Pass.forward, Pass.backward))),))
     original, candidate = (CandidateSource((SourceFile("candidate.py", text),)) for text in (plain, tuned))
     problem = captured(name)[0].source

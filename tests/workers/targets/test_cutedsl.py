@@ -50,10 +50,10 @@ def test_each_launcher_is_asked_for_in_each_dtype_with_the_vectors_of_the_most_c
         "dtype": "float32",
         "tensors": [vectors, {"dtype": "float32", "vector": 1}, vectors, vectors],
         "numbers": ["Float32", "Int32", "Int32", "Int32"],
-        "shape": [4, 4, 512],
+        "shape": [4, 4, 512, 8192],
     }
     # Sums over rows are float32, of which an access of 16 bytes has four, whatever the call's dtype.
-    assert backward["shape"] == narrow["shape"] == [4, 4, 512]
+    assert backward["shape"] == narrow["shape"] == [4, 4, 512, 8192]
     assert narrow["tensors"][1] == vectors  # type: ignore[index]
     assert narrow["tensors"][0] == {"dtype": "bfloat16", "vector": 4}  # type: ignore[index]
 

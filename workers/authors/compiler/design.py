@@ -84,7 +84,7 @@ def build_design(
     stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
-    tuned_tiles = tunable and target == "cutile"
+    tuned_tiles = tunable and target in {"cutile", "cutedsl"}
     tunable = tunable and target == "gpu"
     hints = tunable or target == "ascend"
     streamed = _read(program, kept) - read_again if hints and step_of is None else frozenset()

@@ -16,7 +16,7 @@ from workers.layouts.reference import opening, reference_of, tables_source
 from workers.layouts.suite import Words, suite_of
 from workers.tree import Tree
 
-KERNEL = re.compile(r"^@triton\.jit|^@triton\.autotune|^import triton\b|^@ct\.kernel", re.MULTILINE)
+KERNEL = re.compile(r"^@triton\.jit|^@triton\.autotune|^import triton\b|^@ct\.kernel|^@cute\.kernel", re.MULTILINE)
 ELSEWHERE = frozenset(
     {"test", "tests", "bench", "benchmark", "benchmarks", "doc", "docs", "example", "examples", "scripts"}
 )

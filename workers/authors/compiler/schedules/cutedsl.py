@@ -12,7 +12,7 @@ from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.languages import CUTE
 from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
-from workers.authors.compiler.schedules.base import KernelWriter, Schedule
+from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule
 from workers.authors.compiler.schedules.cutile import CutileRefused, is_input, without_unused
 from workers.authors.compiler.schedules.flat import Flat, FlatKernel
 from workers.authors.compiler.schedules.tile import (
@@ -26,7 +26,7 @@ from workers.authors.compiler.statements import INDENT, ScopeStatements
 from workers.authors.compiler.values import TileValue
 
 SHAPE = "((VECTOR, 1), VECTORS)"
-SHAPED = """    VECTOR, VECTORS, THREADS = SHAPE"""
+SHAPED = """    VECTOR, VECTORS, THREADS, _ = SHAPE"""
 INSIDE = f'''@cute.jit
 def _inside(first, n, SHAPE: cutlass.Constexpr):
     """Whether a thread has each of its vectors: elements that lie next to each other, and are there all or none."""
@@ -152,27 +152,37 @@ WIDEST = '''def _widest(*tensors):
 VECTOR = '''def _vector(most, n, *tensors):
     """The elements of an access: as many where rows and tensors begin at multiples of them, else one."""
     return most if all(count % most == 0 for count in (n, *(t.storage_offset() for t in tensors))) else 1'''
-FLAT_ELEMENTS, FLAT_THREADS = 8, 256
-FLAT_BLOCK = FLAT_ELEMENTS * FLAT_THREADS
-FLAT_SHAPE = f'''def _flat_shape(vector):
-    """Vectors of {FLAT_ELEMENTS} elements, or as many single ones, for each of {FLAT_THREADS} threads."""
-    return vector, {FLAT_ELEMENTS} // vector, {FLAT_THREADS}'''
-ROW_SHAPE = '''def _row_shape(n_cols, vector):
-    """The vectors of a thread, and threads for a row: of 16 elements each, more where rows are wide."""
-    elements = max(32 * vector, 1 << max(n_cols - 1, 0).bit_length())
-    threads = min(1024, max(32, elements // 16))
-    return vector, elements // (threads * vector), threads'''
+FLAT_SHAPE = '''def _flat_shape(vector, elements, threads):
+    """The vectors of a thread that has so many elements, threads, and the elements of a block."""
+    return vector, elements // vector, threads, elements * threads'''
+ROW_SHAPE = '''def _row_shape(n_cols, vector, elements):
+    """The vectors of a thread, threads for a row, of so many elements each or more, and the elements of the block."""
+    width = max(32 * vector, 1 << max(n_cols - 1, 0).bit_length())
+    threads = min(1024, max(32, width // elements))
+    return vector, width // (threads * vector), threads, width'''
 WIDEST_BLOCK = 4096  # columns
-BLOCK_SHAPE = f'''def _block_shape(n_cols, vector):
-    """The vectors of a thread, and threads for a block of columns: of 16 elements each."""
-    elements = max(32 * vector, 1 << max(min(n_cols, {WIDEST_BLOCK}) - 1, 0).bit_length())
-    threads = max(32, elements // 16)
-    return vector, elements // (threads * vector), threads'''
-NUM_BLOCKS = '''def _num_blocks(device, n_rows):
-    """One block a multiprocessor, each with its own partial sums."""
+BLOCK_SHAPE = f'''def _block_shape(n_cols, vector, elements):
+    """The vectors of a thread, threads for a block of columns, of so many elements each, and the elements of the block."""
+    width = max(32 * vector, 1 << max(min(n_cols, {WIDEST_BLOCK}) - 1, 0).bit_length())
+    threads = max(32, width // elements)
+    return vector, width // (threads * vector), threads, width'''
+NUM_BLOCKS = '''def _num_blocks(device, n_rows, programs):
+    """So many blocks a multiprocessor, each with its own partial sums."""
     if device.type == "cuda":
-        return min(n_rows, torch.cuda.get_device_properties(device).multi_processor_count)
+        return min(n_rows, programs * torch.cuda.get_device_properties(device).multi_processor_count)
     return min(n_rows, 8)'''
+BLOCK = "SHAPE[3]"  # the elements of a block
+# Settings: the elements of a thread, at least those of an access; threads; blocks of a multiprocessor.
+THREAD_ELEMENTS, THREADS, PROGRAMS = "THREAD_ELEMENTS", "THREADS", "PROGRAMS"
+VALUES = {THREAD_ELEMENTS: (8, 16, 32, 64), THREADS: (64, 128, 256, 512, 1024), PROGRAMS: (1, 2, 4)}
+MOST_THREADS = 1024  # of a block
+# Functions that turn settings, their last arguments, into threads and blocks.
+CHOOSING = {
+    "_flat_shape": (FLAT_SHAPE, (THREAD_ELEMENTS, THREADS)),
+    "_row_shape": (ROW_SHAPE, (THREAD_ELEMENTS,)),
+    "_block_shape": (BLOCK_SHAPE, (THREAD_ELEMENTS,)),
+    "_num_blocks": (NUM_BLOCKS, (PROGRAMS,)),
+}
 
 DERIVED = re.compile(r" *(cols|rows|col_mask|inside|slots|offset|first) = ")  # left out where nothing reads them
 ELEMENTS = {"float32": "Float32", "bfloat16": "BFloat16", "float16": "Float16", "int64": "Int64", "int32": "Int32"}
@@ -270,10 +280,20 @@ class CuteSchedule(Schedule):
         "_num_blocks(": NUM_BLOCKS,
     }
 
-    @property
-    def settings(self) -> dict[str, str]:
-        """None is tuned yet."""
-        return {}
+    def chosen(self, name: str) -> str:
+        """A setting as source: looked up, or the rule's own."""
+        return f'tuned["{name}"]' if self.form.tuned_tiles else self.settings[name]
+
+    def looked_up(self, size: str) -> list[str]:
+        """The line that looks the settings up by a size, where they are tuned."""
+        return self.tuned_lines(size) if self.form.tuned_tiles else []
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """Settings that change no statement; a row's threads are as many as a block may have at most."""
+        least = min(cols, default=0) / MOST_THREADS if self.task.reduces_cols else 0
+        return [
+            (name, tuple(n for n in VALUES[name] if name != THREAD_ELEMENTS or n >= least)) for name in self.settings
+        ]
 
     def vector(self, size: str) -> str:
         """The call that chooses the elements of an access: every tensor of vectors has to allow it."""
@@ -332,7 +352,7 @@ class CuteFlatKernel(CuteKernel, FlatKernel):
         return self.stored(store, text, "first")
 
     def _place(self) -> list[str]:
-        block = f"cutlass.Int64(cute.arch.block_idx()[0]) * {FLAT_BLOCK}"
+        block = f"cutlass.Int64(cute.arch.block_idx()[0]) * {BLOCK}"
         return [
             f"{INDENT}first = {block} + cute.arch.thread_idx()[0] * SHAPE[0]",
             f"{INDENT}inside = _inside(first, n_elements, SHAPE)",
@@ -350,11 +370,18 @@ class CuteFlat(CuteSchedule, Flat):
         """Writes the kernel."""
         return cls(program, task, CuteFlatKernel(program, names, scalars, task).write(), host)
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The elements of a thread, and threads."""
+        return {THREAD_ELEMENTS: "8", THREADS: "256"}
+
     def setting_lines(self) -> list[str]:
         """Lines that choose the vectors."""
+        chosen = f"{self.chosen(THREAD_ELEMENTS)}, {self.chosen(THREADS)}"
         return [
-            f"SHAPE = _flat_shape({self.vector('n_elements')})",
-            f"n_programs = -(-n_elements // {FLAT_BLOCK})",
+            *self.looked_up("n_elements"),
+            f"SHAPE = _flat_shape({self.vector('n_elements')}, {chosen})",
+            f"n_programs = -(-n_elements // {BLOCK})",
         ]
 
     def launch_lines(self) -> list[str]:
@@ -368,7 +395,7 @@ class CuteTileKernel(CuteKernel, TileKernel):
 
     def _columns(self, head: ScopeStatements) -> None:
         head.line(f"{'program' if self._loops else 'row'} = cute.arch.block_idx()[0]")
-        block = "cute.arch.block_idx()[1] * (SHAPE[0] * SHAPE[1] * SHAPE[2]) + " if self._blocks else ""
+        block = f"cute.arch.block_idx()[1] * {BLOCK} + " if self._blocks else ""
         head.line(f"first = {block}cute.arch.thread_idx()[0] * SHAPE[0]")
         head.line("inside = _inside(first, n_cols, SHAPE)")
         head.line("cols = _columns(first, SHAPE)")
@@ -428,17 +455,25 @@ class CuteTile(CuteSchedule, Tile):
         widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if full > 1 else WIDEST_ALONE
         return cls(program, task, kernel, host, most=widest if task.reduces_cols else None)
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The elements of a thread, and the blocks of a multiprocessor where they keep sums."""
+        return {THREAD_ELEMENTS: "16"} | ({PROGRAMS: "1"} if self.task.sums_rows else {})
+
     def setting_lines(self) -> list[str]:
         """Lines that choose the vectors by the number of columns, and the programs where they keep sums."""
         shape = "_row_shape" if self.task.reduces_cols else "_block_shape"
-        lines = [f"SHAPE = {shape}(n_cols, {self.vector('n_cols')})"]
+        lines = [
+            *self.looked_up("n_cols"),
+            f"SHAPE = {shape}(n_cols, {self.vector('n_cols')}, {self.chosen(THREAD_ELEMENTS)})",
+        ]
         if self.most is not None:
             message = f'raise ValueError(f"{{n_cols}} columns are more than the {self.most} that a block holds")'
             lines = [f"if n_cols > {self.most}:", INDENT + message, *lines]
         if not self.task.reduces_cols:
-            lines.append("n_blocks = -(-n_cols // (SHAPE[0] * SHAPE[1] * SHAPE[2]))")
+            lines.append(f"n_blocks = -(-n_cols // {BLOCK})")
         if self.task.sums_rows:
-            lines.append(f"n_programs = _num_blocks({self.source}.device, n_rows)")
+            lines.append(f"n_programs = _num_blocks({self.source}.device, n_rows, {self.chosen(PROGRAMS)})")
         return lines
 
     def launch_lines(self) -> list[str]:

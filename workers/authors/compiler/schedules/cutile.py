@@ -35,6 +35,13 @@ TILE_SHAPE = '''def _tile_shape(n_cols, n_elements):
 # by the compiler's own number of warps up to five times.
 FLAT_ELEMENTS, ROW_WARPS = 1024, 8
 ELEMENTS, ELEMENTS_WITH_SUMS, WIDEST_BLOCK = 4096, 8192, 4096
+HINTED = '''@functools.cache
+def _hinted(kernel, occupancy, num_worker_warps):
+    """The kernel, to be compiled with these hints; 0 leaves one to the compiler."""
+    return kernel.replace_hints(occupancy=occupancy or None, num_worker_warps=num_worker_warps or None)'''
+# Hints of a kernel that takes rows. 16 warps are refused: docs/measurements/2026-11-29-cutile-h200.md.
+OCCUPANCY, NUM_WORKER_WARPS = "OCCUPANCY", "NUM_WORKER_WARPS"
+HINTS = {OCCUPANCY: (0, 1, 2, 4, 8), NUM_WORKER_WARPS: (0, 4, 8)}
 INDICES = {FULL: "({row}, {col})", ROW: "({row}, 0)", COL: "(0, {col})", SCALAR: "(0, 0)"}
 SHAPES = {FULL: "(BLOCK_ROWS, BLOCK_SIZE)", ROW: "(BLOCK_ROWS, 1)", COL: "(1, BLOCK_SIZE)", SCALAR: "(1, 1)"}
 VIEWS = {FULL: "n_rows, n_cols", ROW: "n_rows, 1", COL: "1, n_cols", SCALAR: "1, 1"}
@@ -109,10 +116,12 @@ def is_input(load: TileValue, program: ValueProgram) -> bool:
     return str(load.datum) in program.domain.shapes
 
 
-def _launched(kernel: KernelSource, size: str, grid: str, settings: list[str]) -> list[str]:
-    """Lines that start a kernel, unless there is nothing to do: a tile has to lie in its array."""
+def _launched(kernel: KernelSource, size: str, grid: str, settings: list[str], name: str = "") -> list[str]:
+    """Lines that start a kernel, unless there is nothing to do: a tile has to lie in its array. ``name`` is that of the kernel as
+    it is compiled.
+    """
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes, *settings]
-    call = ["torch.cuda.current_stream(),", f"{grid},", f"{kernel.name},", "("]
+    call = ["torch.cuda.current_stream(),", f"{grid},", f"{name or kernel.name},", "("]
     lines = [*call, *(f"{INDENT}{argument}," for argument in arguments), "),"]
     return [f"if {size}:", f"{INDENT}ct.launch(", *(INDENT * 2 + line for line in lines), f"{INDENT})"]
 
@@ -246,7 +255,7 @@ class CutileTile(Tile):
     """Rows: a program takes a tile of whole rows, or a block of columns of some; with sums over rows, many in turn."""
 
     LAUNCH_SIZES: ClassVar = frozenset({"n_rows", "n_cols"})
-    SOURCES: ClassVar = {"_tile_shape(": TILE_SHAPE, "_num_programs(": NUM_PROGRAMS}
+    SOURCES: ClassVar = {"_tile_shape(": TILE_SHAPE, "_num_programs(": NUM_PROGRAMS, "_hinted(": HINTED}
 
     @classmethod
     def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
@@ -258,8 +267,9 @@ class CutileTile(Tile):
 
     @property
     def settings(self) -> dict[str, str]:
-        """The elements of a tile."""
-        return {"ELEMENTS": str(ELEMENTS_WITH_SUMS if self.task.is_persistent else ELEMENTS)}
+        """The elements of a tile, and the hints that the kernel is compiled with."""
+        elements = ELEMENTS_WITH_SUMS if self.task.is_persistent else ELEMENTS
+        return {"ELEMENTS": str(elements), OCCUPANCY: "0", NUM_WORKER_WARPS: str(ROW_WARPS)}
 
     def setting_lines(self) -> list[str]:
         """Lines that choose the tile by the number of columns, and the programs where they keep sums."""
@@ -281,9 +291,12 @@ class CutileTile(Tile):
     def launch_lines(self) -> list[str]:
         """Lines that start the kernel."""
         grid = "(n_programs,)" if self.task.reduces_cols else "(n_programs, n_blocks)"
-        return _launched(self.kernel, "n_programs", grid, ["BLOCK_ROWS", "BLOCK_SIZE"])
+        hints = ", ".join(f'tuned["{name}"]' for name in HINTS)
+        name = f"_hinted({self.kernel.name}, {hints})" if self.form.tuned_tiles else ""
+        return _launched(self.kernel, "n_programs", grid, ["BLOCK_ROWS", "BLOCK_SIZE"], name)
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The elements of a tile: its rows, and of blocks of columns their width."""
         least = min(cols, default=0) if self.task.reduces_cols else 0
-        return [("ELEMENTS", tuple(n for n in (1024, 2048, 4096, 8192, 16384) if n >= least))]
+        elements = tuple(n for n in (1024, 2048, 4096, 8192, 16384) if n >= least)
+        return [("ELEMENTS", elements), *HINTS.items()]
