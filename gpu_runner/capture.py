@@ -9,6 +9,7 @@ from gpu_runner import kernelbench
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaptureRequest, CaptureResult, Graph, Problem, ProblemError, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, MalformedReply
+from gpu_runner.kernelbench import NamedSizes
 from gpu_runner.messages import Call, DescribeModel, LoadProblem, R, Request
 from gpu_runner.session import ChildSession
 from gpu_runner.tracing.tracer import Tracer, check, unused_inputs
@@ -42,7 +43,7 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
 
 
 def captured_model(problem: Problem, call: Call, whole: bool) -> CaptureResult:
-    """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own.
+    """Capture the KernelBench form, with as many named sizes as the model runs at others of, or with its own.
 
     Its own are taken too where they alone leave no operator outside of the vocabulary: a pool may divide no others evenly. A model
     that autograd refuses, since it changes what its gradients need, is captured forward alone.
@@ -63,13 +64,15 @@ def _captured_model(problem: Problem, takes: kernelbench.Taken, call: Call, whol
     last: ProblemError | None = None
     # Each set of sizes that a large model is traced at takes seconds.
     large = sum(item.path is not None for item in takes.items) > MOST_STATE_WITH_NAMED_SIZES
-    for named_sizes in (False,) if large and not whole else (True, False):
+    for named in _ways(problem, takes, whole=whole, large=large):
         try:
-            source, graph = traced(problem, takes, call, whole, named_sizes)
+            source, graph = traced(problem, takes, call, whole, named)
             result = _result(graph, parse_problem(source))
         except (ProblemError, ChildError) as failure:
             last = failure if isinstance(failure, ProblemError) else blamed(failure)
             continue
+        if named.is_by_place and any(one.of is not None for one in graph.traced):
+            continue  # sizes that are one have two names
         is_expressed = whole or not any("." in operator for operator in result.operators)
         if found is None or is_expressed:
             found = dataclasses.replace(result, problem_source=source, tied=takes.tied)
@@ -83,19 +86,26 @@ def _captured_model(problem: Problem, takes: kernelbench.Taken, call: Call, whol
     raise last
 
 
-def traced(problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, named_sizes: bool) -> tuple[str, Graph]:
+def _ways(problem: Problem, takes: kernelbench.Taken, *, whole: bool, large: bool) -> list[NamedSizes]:
+    """How sizes may be named, the most names first; none that names what another one does."""
+    ways = tuple(NamedSizes) if not large else (NamedSizes.none,)
+    ways = (NamedSizes.free, NamedSizes.none) if whole else ways
+    return [*{kernelbench.rewritten(problem, takes, named): named for named in reversed(ways)}.values()][::-1]
+
+
+def traced(problem: Problem, takes: kernelbench.Taken, call: Call, whole: bool, named: NamedSizes) -> tuple[str, Graph]:
     """A KernelBench model in the reference form, and its graph; what no value depends on stays the model's own."""
-    source = kernelbench.rewritten(problem, takes, named_sizes)
+    source = kernelbench.rewritten(problem, takes, named)
     call(LoadProblem(source, takes.state_elements > MOST_ELEMENTS_WITH_DATA))
     graph = Tracer(call, parse_problem(source), whole=whole).graph()
     unused = set(unused_inputs(graph)) & {item.name for item in takes.items if item.path is not None and not item.idle}
     if not unused:
         return source, graph
     idle = takes.without(unused)
-    without = kernelbench.rewritten(problem, idle, named_sizes)
+    without = kernelbench.rewritten(problem, idle, named)
     specs = {spec.name: spec for spec in parse_problem(source).inputs}
     if any(specs[spec.name] != spec for spec in parse_problem(without).inputs):  # what was a number has a name now
-        return traced(problem, idle, call, whole, named_sizes)
+        return traced(problem, idle, call, whole, named)
     call(LoadProblem(without, takes.state_elements > MOST_ELEMENTS_WITH_DATA))
     return without, _without_inputs(graph, unused)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from gpu_runner.contracts import Problem, ProblemError
@@ -87,26 +88,42 @@ def forward_line(problem: Problem) -> int | None:
     return None
 
 
-def rewritten(problem: Problem, taken: Taken, named_sizes: bool) -> str:
-    """The reference form. With ``named_sizes``, sizes of the call's inputs that no parameter shares get names."""
+class NamedSizes(StrEnum):
+    """Which sizes of a call's inputs get names."""
+
+    places = "places"  # first dimensions, and others that no parameter shares; equal ones one name where they are in one place
+    free = "free"  # those that no parameter shares; equal ones one name wherever they are
+    first = "first"  # first dimensions alone
+    none = "none"
+
+    @property
+    def is_by_place(self) -> bool:
+        """Whether equal sizes may have several names."""
+        return self in (NamedSizes.places, NamedSizes.first)
+
+
+def rewritten(problem: Problem, taken: Taken, named: NamedSizes) -> str:
+    """The reference form, with names for some sizes of the call's inputs."""
     every = taken.items
     takes = tuple(item for item in every if not item.idle)
     fixed = {size for item in takes if item.path is not None for size in item.shape}
-    sizes: dict[int, str] = {}
-    if named_sizes:
-        for item in takes:
-            for size in item.shape if item.path is None else ():
-                if size > 1 and size not in fixed:
-                    sizes.setdefault(size, f"D{len(sizes)}")
+    names: dict[_Place, str] = {}
+    workload: dict[str, int] = {}
+    for item in takes:
+        for place in _places(item, named) if item.path is None else ():
+            is_named = place.is_first or (place.size not in fixed and named in (NamedSizes.places, NamedSizes.free))
+            if is_named and place.size > 1 and place not in names:
+                name = names[place] = f"D{len(names)}"
+                workload[name] = place.size
+    dims = {item.name: _dims(item, named, {} if item.path is not None else names) for item in takes}
     tensors = [item for item in takes if item.value is None]
     floating = {item.dtype for item in tensors if item.dtype in _FLOATING}
     # A model of one narrow dtype is a problem of that; where there are several, each tensor keeps its own.
     call = next(iter(floating)) if len(floating) == 1 else "float32"
     call = call if call in DTYPES else "float32"
-    inputs = "".join(f"    {item.name!r}: {_spec(item, sizes, call)!r},\n" for item in tensors)
+    inputs = "".join(f"    {item.name!r}: {_spec(item, dims[item.name], call)!r},\n" for item in tensors)
     state = "".join(f"        {item.path!r}: {item.name},\n" for item in takes if item.path is not None)
     arguments = ", ".join(item.name for item in takes if item.path is None)
-    workload = {name: size for size, name in sizes.items()}
     idle = {item.path: (item.dtype, item.shape, item.grad, item.init) for item in every if item.idle}
     still = "".join(f"_MODEL.get_submodule({name!r}).track_running_stats = False\n" for name in taken.tracking)
     return (
@@ -125,8 +142,25 @@ def _signature(takes: tuple[ModelInput, ...]) -> str:
     return ", ".join([*plain, *(f"{item.name}={item.value!r}" for item in takes if item.value is not None)])
 
 
-def _spec(item: ModelInput, sizes: dict[int, str], call: str) -> dict[str, Any] | str:
-    dims = " ".join(sizes.get(size, str(size)) if item.path is None else str(size) for size in item.shape)
+@dataclass(frozen=True)
+class _Place:
+    """A size of an input, and where it is, as far as that matters to its name."""
+
+    size: int
+    number: int | None = None
+    is_first: bool = False
+
+
+def _places(item: ModelInput, named: NamedSizes) -> list[_Place]:
+    by_place = named is NamedSizes.places
+    return [_Place(s, n if by_place else None, named.is_by_place and n == 0) for n, s in enumerate(item.shape)]
+
+
+def _dims(item: ModelInput, named: NamedSizes, names: Mapping[_Place, str]) -> str:
+    return " ".join(names.get(place, str(place.size)) for place in _places(item, named))
+
+
+def _spec(item: ModelInput, dims: str, call: str) -> dict[str, Any] | str:
     spec: dict[str, Any] = {"dims": dims}
     if item.dtype != call:
         spec["dtype"] = item.dtype

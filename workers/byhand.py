@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 import math
 import re
 import sys
+import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,10 +25,12 @@ from gpu_runner.contracts import (
     CaptureRequest,
     CaptureResult,
     Composed,
+    Dim,
     DoctorRequest,
     Evidence,
     GpuRequest,
     GpuResult,
+    Graph,
     HostReport,
     Knob,
     Problem,
@@ -43,6 +47,7 @@ from gpu_runner.contracts import (
     to_json,
 )
 from gpu_runner.contracts import Pass as TimedPass
+from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
 from gpu_runner.contracts.reading import CUTEDSL, CUTILE, TRITON, UNPARSABLE, language_of
 from workers import problem_set
 from workers.authors.kernelbench import model_new
@@ -57,11 +62,13 @@ from workers.fuse.part import Part, style_of
 from workers.fuse.run import BY_COMPILER, Authors
 from workers.gpu_host.execute import RunnerKilledError, execute
 from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
+from workers.gpu_host.standby import Standby
 from workers.layouts.liger.layout import known_problems
 from workers.layouts.ruff import ruff_check
 from workers.layouts.versioned.files import lacking
 from workers.problem_set import MOST_ELEMENTS_INTERPRETED
 from workers.settings import Settings, WrongSettingsError, load_settings
+from workers.smaller import smaller
 from workers.stages.headroom import counted, lines
 from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
@@ -105,6 +112,10 @@ class CompiledProblem:
     elements: int = 0  # of the problem's inputs, at its largest size
     problem: Problem | None = None  # in the reference form
     note: str | None = None  # what the language's own compiler made of it
+    graph: Graph | None = None
+    smaller: str | None = (
+        None  # the problem in its own form with at most ``MOST_ELEMENTS_JUDGED`` elements, where it has any
+    )
 
 
 @dataclass(frozen=True)
@@ -176,9 +187,12 @@ class RunnerAnswer:
         return self.result.payload
 
 
-def compile_problem(source: str, name: str, limit_s: float = LONGEST_S, target: str = "gpu") -> CompiledProblem:
+def compile_problem(
+    source: str, name: str, limit_s: float = LONGEST_S, target: str = "gpu", standby: Standby | None = None
+) -> CompiledProblem:
     """Have the compiler author write a kernel for a problem, as one self-contained file that defines ``candidate``, and
-    ``ModelNew`` where the problem is in the KernelBench form; ``limit_s``: the seconds that capture may take.
+    ``ModelNew`` where the problem is in the KernelBench form; ``limit_s``: the seconds that capture may take; ``standby`` has the
+    runner for it, if any.
 
     Raises:
         UserFacingError: the problem cannot be used, there is no such target, the environment is at fault, or what was written
@@ -190,41 +204,45 @@ def compile_problem(source: str, name: str, limit_s: float = LONGEST_S, target: 
         fix = f"Targets: {', '.join(f'`{known}`' for known in COMPILED_TO)}."
         raise UserFacingError(Failure(FailureCode.refused, f"`compile` writes nothing for `{target}`", fix))
     style = replace(_style(name), target=target)
-    problem, answer, tail = _proposed(source, name, limit_s=limit_s, style=style)
-    elements = _elements(problem)
+    made = _proposed(source, name, limit_s=limit_s, style=style, standby=standby)
+    problem, answer = made.problem, made.answer
+    elements, graph = _elements(problem), made.graph
     if isinstance(answer, AuthorRefusal):
-        return CompiledProblem(None, None, answer.sentence, answer.operator, elements, problem)
+        return CompiledProblem(None, None, answer.sentence, answer.operator, elements, problem, graph=graph)
     note = compiled_for(target, problem, answer) if target != "gpu" else None
-    return CompiledProblem(answer.source + tail, answer.plan, None, elements=elements, problem=problem, note=note)
+    return CompiledProblem(answer.source + made.tail, answer.plan, None, None, elements, problem, note, graph)
 
 
 def suite(
-    folder: Path, out: Path, jobs: int, limit_s: float, name_of: Callable[[Path], str], say: Callable[[str], None]
+    folder: Path, out: Path, jobs: int, limit_s: float, kernel_name: Callable[[Path], str], say: Callable[[str], None]
 ) -> list[Entry]:
     """Have the compiler author work through a folder of problems; see ``workers.problem_set``."""
 
+    has_gpu = (_settings().architecture or detect()) != INTERPRETER
+    waiting = _Waiting()
+
     def compiled(source: str, name: str, left_s: float) -> problem_set.Compiled:
-        attempt = compile_problem(source, name, left_s)
+        attempt = compile_problem(source, name, left_s, standby=waiting.here())
         own = attempt.problem
         return problem_set.Compiled(
             attempt.source,
             attempt.refusal,
             attempt.operator,
-            attempt.elements,
-            small=None if own is None else small_problem(own),
-            reference=None if own is None or own.source == source else own.source,
+            _compared(attempt) if has_gpu else attempt.elements,
+            small=None if own is None else small_problem(own) if not has_gpu else _judged_in_place_of(source, attempt),
+            reference=None if own is None or own.source == source else _at_sizes_of_a_verdict(attempt, own),
         )
 
     def judged(source: str, candidate: str, left_s: float) -> Verdict:
         request = VerifyRequest(source, _candidate(parse(source), candidate))
-        return _run(Action.verify, request, limit_s=left_s).verdict()
+        return _run(Action.verify, request, limit_s=left_s, standby=waiting.here()).verdict()
 
     def measured(source: str, candidate: str, left_s: float) -> BenchmarkResult:
-        budget_s = min(60.0, left_s / 2)
+        budget_s = min(SUITE_BUDGET_S, left_s / 2)
         request = BenchmarkRequest(
             source, _candidate(parse(source), candidate), "float32", (TimedPass.forward,), budget_s=budget_s
         )
-        return _run(Action.benchmark, request, limit_s=left_s).benchmark()
+        return _run(Action.benchmark, request, limit_s=left_s, standby=waiting.here()).benchmark()
 
     def composed(source: str, run: Path, left_s: float) -> problem_set.Composition | str:
         made = fuse(source, run, 1, lambda _: None, limit_s=left_s)
@@ -234,13 +252,60 @@ def suite(
         program = fuse_run.composed_path(run).read_text(encoding="utf-8")
         return problem_set.Composition(program, made.verdict, made.summary["calls"], made.summary["left_to_torch"])
 
-    has_gpu = (_settings().architecture or detect()) != INTERPRETER
     tools = problem_set.SuiteTools(compiled, composed, judged, measured if has_gpu else None)
-    return problem_set.work_through(
-        folder, out, tools, author="compiler", jobs=jobs, limit_s=limit_s, name_of=name_of, say=say
-    )
+    with contextlib.closing(waiting):
+        return problem_set.work_through(
+            folder, out, tools, author="compiler", jobs=jobs, limit_s=limit_s, kernel_name=kernel_name, say=say
+        )
 
 
+class _Waiting:
+    """A runner that waits for each thread: it imports torch while the one before it works."""
+
+    def __init__(self) -> None:
+        self._own, self._all = threading.local(), list[Standby]()
+
+    def here(self) -> Standby:
+        """That of this thread."""
+        if not hasattr(self._own, "standby"):
+            self._own.standby = Standby()
+            self._all.append(self._own.standby)
+        standby: Standby = self._own.standby
+        return standby
+
+    def close(self) -> None:
+        """End all of them."""
+        for standby in self._all:
+            standby.close()
+
+
+# On a GPU a verdict of a KernelBench problem compares each element with its truth on the host, in several runs of five draws; a
+# problem in the reference form has cases of sizes of its own, and its workloads. What is timed is compared at the problem's own
+# sizes, in rows that nobody knows before.
+MOST_COMPARED, MOST_ELEMENTS_JUDGED = 2**21, 2**28
+
+
+def _compared(attempt: CompiledProblem) -> int:
+    own = attempt.problem
+    sizes = [] if own is None else [dict(workload.sizes) for workload in own.workloads]
+    return max((_compared_at(own, attempt.graph, each) for each in sizes), default=0) if own is not None else 0
+
+
+def _at_sizes_of_a_verdict(attempt: CompiledProblem, own: Problem) -> str | None:
+    return small_problem(own) if attempt.elements > MOST_ELEMENTS_JUDGED else own.source
+
+
+def _judged_in_place_of(source: str, attempt: CompiledProblem) -> str | None:
+    """The problem at smaller sizes where a verdict on a GPU takes long at its own; None where it does not, or has no other."""
+    own = attempt.problem
+    if own is None or own.source == source:
+        return small_problem(own) if own is not None and attempt.elements > MOST_ELEMENTS_JUDGED else None
+    if _compared(attempt) <= MOST_COMPARED:
+        return None
+    return smaller(source, own, functools.partial(_compared_at, own, attempt.graph), MOST_COMPARED)
+
+
+SUITE_BUDGET_S = 20.0  # for one pass of one workload
 SMALL_SIZES = (24, 36, 16, 28, 20, 12)  # of dimensions in the order of their names; a verdict draws odd ones too
 
 
@@ -261,10 +326,29 @@ def small_problem(problem: Problem) -> str | None:
 
 def _elements(problem: Problem) -> int:
     def of(workload: Workload) -> int:
-        sizes = dict(workload.sizes)
-        return sum(math.prod(int(d) if d.isdigit() else sizes[d] for d in s.dims) for s in problem.inputs)
+        return sum(_count(spec.dims, dict(workload.sizes)) for spec in problem.inputs)
 
     return max((of(workload) for workload in problem.workloads), default=0)
+
+
+def _count(dims: Sequence[str], sizes: Mapping[str, int]) -> int:
+    return math.prod(int(d) if d.isdigit() else sizes[d] for d in dims)
+
+
+def _compared_at(problem: Problem, graph: Graph | None, sizes: Mapping[str, int]) -> int:
+    """The elements that a verdict compares: of inputs that are no parameters, and of outputs."""
+    shapes = [node.meta.shape for node in graph.nodes if node.name in graph.outputs] if graph is not None else []
+    inputs = sum(_count(spec.dims, sizes) for spec in problem.inputs if not spec.parameter)
+    return inputs + sum(math.prod(_size(dim, sizes) for dim in shape) for shape in shapes)
+
+
+def _size(dim: Dim, sizes: Mapping[str, int]) -> int:
+    if isinstance(dim, int):
+        return dim
+    try:
+        return int(evaluate_expression(dim.text, sizes))
+    except ExpressionError:  # it depends on a scalar
+        return 1
 
 
 def fuse(
@@ -293,7 +377,7 @@ def fuse(
         return min(LONGEST_S, end - time.monotonic())
 
     def proposed(name: str, part: str) -> Proposal | AuthorRefusal:
-        return _proposed(part, name, limit_s=left(), style=style_of(name))[1]
+        return _proposed(part, name, limit_s=left(), style=style_of(name)).answer
 
     def judged(problem: str, text: str, symbol: str, composed: Composed | None = None) -> Verdict:
         candidate = CandidateSource((SourceFile("candidate.py", text),), "candidate", symbol)
@@ -353,11 +437,12 @@ def _opened(problem_source: str, candidate_source: str) -> tuple[str, tuple[Knob
         _snake(class_name.removesuffix("Function")) for class_name in classes if class_name.endswith("Function")
     ):
         style = replace(_style(name), target=WRITTEN_FOR[language_of([candidate_source])])
-        _, plain, tail = _proposed(problem_source, name, style=style)
-        if isinstance(plain, Proposal) and fingerprint(plain.source + tail) == fingerprint(candidate_source):
-            _, tunable, _ = _proposed(problem_source, name, style=replace(style, tunable=True))
+        made = _proposed(problem_source, name, style=style)
+        plain = made.answer
+        if isinstance(plain, Proposal) and fingerprint(plain.source + made.tail) == fingerprint(candidate_source):
+            tunable = _proposed(problem_source, name, style=replace(style, tunable=True)).answer
             assert isinstance(tunable, Proposal), "what is written closed can be written open"
-            return tunable.source + tail, tunable.knobs
+            return tunable.source + made.tail, tunable.knobs
     sweep = swept(candidate_source)
     if sweep is None:
         message = "the candidate launches no kernel of its own whose settings could be looked up"
@@ -374,12 +459,25 @@ def _syntax(source: str) -> ast.Module:
         raise UserFacingError(Failure(FailureCode.refused, message, line=getattr(error, "lineno", None))) from error
 
 
-def _proposed(
-    source: str, name: str, *, limit_s: float = LONGEST_S, style: SourceStyle | None = None
-) -> tuple[Problem, Proposal | AuthorRefusal, str]:
-    """Ask the compiler author for one self-contained file.
+@dataclass(frozen=True)
+class _Proposed:
+    """What the compiler author answers to a problem in the reference form; ``tail``: what a KernelBench problem needs behind it."""
 
-    Gives the problem in the reference form, the answer, and what a KernelBench problem needs behind it.
+    problem: Problem
+    graph: Graph
+    answer: Proposal | AuthorRefusal
+    tail: str
+
+
+def _proposed(
+    source: str,
+    name: str,
+    *,
+    limit_s: float = LONGEST_S,
+    style: SourceStyle | None = None,
+    standby: Standby | None = None,
+) -> _Proposed:
+    """Ask the compiler author for one self-contained file.
 
     Raises:
         UserFacingError: the problem cannot be used, or the environment is at fault.
@@ -387,7 +485,7 @@ def _proposed(
     from workers.authors.table import author_named
 
     problem = parse(source)
-    captured = _run(Action.capture, CaptureRequest(source), limit_s=limit_s).captured()
+    captured = _run(Action.capture, CaptureRequest(source), limit_s=limit_s, standby=standby).captured()
     if captured.error is not None or captured.graph is None:
         message = f"the problem does not run: {captured.error}"
         raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
@@ -395,7 +493,7 @@ def _proposed(
     style = style or _style(name)
     answer = author_named(AuthorName.compiler).propose(Brief(name, rewritten or problem, captured.graph, style))
     tail = model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
-    return rewritten or problem, answer, tail
+    return _Proposed(rewritten or problem, captured.graph, answer, tail)
 
 
 def _style(name: str) -> SourceStyle:
@@ -458,14 +556,20 @@ def _candidate(problem: Problem, source: str) -> CandidateSource:
     return CandidateSource((SourceFile("candidate.py", source),), "candidate", symbol)
 
 
-def _run(action: Action, payload: object, options: tuple[str, ...] = (), limit_s: float = LONGEST_S) -> RunnerAnswer:
+def _run(
+    action: Action,
+    payload: object,
+    options: tuple[str, ...] = (),
+    limit_s: float = LONGEST_S,
+    standby: Standby | None = None,
+) -> RunnerAnswer:
     settings = _settings()
     architecture = settings.architecture or detect()
     command = (sys.executable, "-m", "gpu_runner", *options)
     host = Host("this machine", command, architecture == INTERPRETER, min(limit_s, LONGEST_S))
     request = GpuRequest(uuid.uuid4().hex, action, to_json(payload), require=settings.require_isolation)
     with scratch_folder() as folder:
-        return RunnerAnswer(execute(host, request, {}, BlobStore(str(folder)), lambda: False))
+        return RunnerAnswer(execute(host, request, {}, BlobStore(str(folder)), lambda: False, standby))
 
 
 def _settings() -> Settings:

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from gpu_runner.contracts import BenchmarkResult, Pass, Status, Verdict
+from gpu_runner.contracts import KERNELBENCH, BenchmarkResult, Pass, Status, Verdict
 from workers.contracts import FailureCode, UserFacingError
-from workers.contracts.problem_set import BASELINES, Entry, ProblemOutcome
+from workers.contracts.problem_set import BASELINES, Entry, ProblemOutcome, name_of
+from workers.gpu_host.execute import RunnerKilledError
 
 # Without a GPU kernels run in Triton's interpreter, which takes about a second for some million elements.
 MOST_ELEMENTS_INTERPRETED = 2**22
-MOST_ELEMENTS_JUDGED = 2**28  # on a GPU: a verdict holds the truth of every element in float64
+MOST_ELEMENTS_COMPOSED = (
+    2**28
+)  # on a GPU, at the problem's own sizes: parts may be written for sizes that a whole kernel is not
+MOST_CHARACTERS = 300  # of what is said of one problem
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel, or why there is none; ``elements`` are those of the problem's inputs at its largest size.
+    """A kernel, or why there is none; ``elements`` are those of the problem's inputs at its largest size, on a GPU those that a
+    verdict compares.
 
-    ``small`` is the problem with small sizes, ``reference`` a KernelBench problem in the reference form; None where it has none.
+    ``small`` is the problem with small sizes, on a GPU only where its own are too large for a verdict; ``reference`` a KernelBench
+    problem in the reference form, at sizes that a verdict takes; None where it has none.
     """
 
     source: str | None
@@ -48,6 +55,9 @@ class Composition:
     left_to_torch: int
 
 
+Measure = Callable[[str, str, float], BenchmarkResult]  # problem's source, candidate's source, seconds
+
+
 @dataclass(frozen=True)
 class SuiteTools:
     """What a problem is worked on with; each takes the seconds that are left. ``measure`` is None where there is no GPU."""
@@ -55,7 +65,7 @@ class SuiteTools:
     compile: Callable[[str, str, float], Compiled]  # problem's source, kernel's name
     compose: Callable[[str, Path, float], Composition | str]  # problem's source, the run's folder; or why there is none
     verify: Callable[[str, str, float], Verdict]  # problem's source, candidate's source
-    measure: Callable[[str, str, float], BenchmarkResult] | None
+    measure: Measure | None
 
 
 def problems_in(folder: Path) -> list[Path]:
@@ -115,7 +125,7 @@ def work_through(
     author: str,
     jobs: int,
     limit_s: float,
-    name_of: Callable[[Path], str],
+    kernel_name: Callable[[Path], str],
     say: Callable[[str], None],
 ) -> list[Entry]:
     """Work on each problem of ``folder`` that has no result in ``out`` yet, ``jobs`` at a time; kernels are written to ``out``."""
@@ -129,7 +139,7 @@ def work_through(
     say(f"{len(names)} problems, {len(known)} of them known from an earlier run")
 
     def work(name: str) -> Entry:
-        return _Work(tools, name, digests[name], sources[name], name_of(names[name]), out, limit_s).done()
+        return _Work(tools, name, digests[name], sources[name], kernel_name(names[name]), out, limit_s).done()
 
     with ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(work, name) for name in todo]
@@ -143,7 +153,55 @@ def work_through(
             for waiting in running:
                 waiting.cancel()
             raise
+    if tools.measure is not None:
+        _time_all(out, tools.measure, results, {name: sources[name] for name in names}, limit_s, say)
     return [results.entries[name] for name in names]
+
+
+def _time_all(
+    out: Path,
+    measure: Measure,
+    results: Results,
+    sources: Mapping[str, str],
+    limit_s: float,
+    say: Callable[[str], None],
+) -> None:
+    """Time what was proved and has no times, one at a time: nothing else is on the GPU meanwhile."""
+    proved = (ProblemOutcome.right, ProblemOutcome.composed)
+    entries = [results.entries[name] for name in sources]
+    waiting = [entry for entry in entries if entry.outcome in proved and not (entry.speedups or entry.untimed)]
+    for number, entry in enumerate(waiting, 1):
+        program = (out / "kernels" / entry.problem).read_text(encoding="utf-8")
+        begin = time.monotonic()
+        timed = _timed(entry, functools.partial(measure, sources[entry.problem], program, limit_s))
+        seconds = time.monotonic() - begin
+        results.add(replace(timed, seconds=round(entry.seconds + seconds, 1)))
+        told = ", ".join(f"{ratio:.2f} times as fast as {name_of(one)}" for one, ratio in timed.speedups.items())
+        said = "; ".join(filter(None, (told, timed.untimed, timed.sentence if timed.outcome not in proved else "")))
+        say(f"[{number}/{len(waiting)} timed] {entry.problem}: in {seconds:.0f} s {said}")
+
+
+def _timed(entry: Entry, measure: Callable[[], BenchmarkResult]) -> Entry:
+    """The entry with its times. What was proved stays proved where it cannot be timed, but not where a timed run is wrong."""
+    try:
+        result = measure()
+    except (UserFacingError, RunnerKilledError) as error:
+        message = error.failure.message if isinstance(error, UserFacingError) else str(error)
+        return replace(entry, untimed=_first_of(message))
+    timings = [timing for row in result.rows for timing in row.timings]
+    wrong = next((one for one in timings if one.contender == "candidate" and one.wrong), None)
+    if wrong is not None:
+        status = Status.incorrect_values.value
+        sentence = f"{status}: at the problem's own sizes, {wrong.error}"
+        return replace(entry, outcome=ProblemOutcome.wrong, sentence=sentence, reason=status, status=status)
+    lacking = [f"{name_of(one.contender)}: {one.error}" for one in timings if one.error and one.contender != "control"]
+    speedups = speedups_of(result)
+    return replace(entry, speedups=speedups, untimed=_first_of("; ".join(lacking) or ("" if speedups else "no time")))
+
+
+def _first_of(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 @dataclass
@@ -176,20 +234,26 @@ class _Work:
     def _worked(self) -> Entry:
         compiled = self.tools.compile(self.source, self.kernel_name, self._left())
         problem: str | None = self.source
-        note = ""
+        note, elements = "", f"{compiled.elements:,} elements"
         interpreted = self.tools.measure is None
-        if compiled.elements > (MOST_ELEMENTS_INTERPRETED if interpreted else MOST_ELEMENTS_JUDGED):
-            where = "Triton's interpreter" if interpreted else "a verdict"
-            note = f"its inputs have {compiled.elements} elements, too many for {where}"
-            problem = compiled.small if interpreted else compiled.small or self.source
-            note = note if compiled.small is None else f"at small sizes: {note}"
+        if interpreted and compiled.elements > MOST_ELEMENTS_INTERPRETED:
+            problem, note = compiled.small, f"its inputs have {elements}, too many for Triton's interpreter"
+        elif not interpreted and compiled.small is not None:
+            problem, note = compiled.small, f"its own have {elements} to compare"
+        if problem is not None and problem != self.source:
+            note = f"at small sizes: {note}"
         if compiled.source is None:
-            return self._composed(compiled, problem, note)
+            whole = not interpreted and compiled.elements <= MOST_ELEMENTS_COMPOSED
+            return self._composed(compiled, self.source if whole else problem, "" if whole else note)
         self._write(compiled.source)
         if problem is None:
             return self._entry(ProblemOutcome.not_judged, note)
         verdict = self.tools.verify(problem, compiled.source, self._left())
-        if verdict.status is Status.degenerate_problem and problem == self.source and compiled.reference is not None:
+        if verdict.rule == "problem" and not interpreted and problem != self.source:
+            problem, note = self.source, ""  # it does not run at smaller sizes
+            verdict = self.tools.verify(problem, compiled.source, self._left())
+        is_own = not interpreted or problem == self.source
+        if verdict.status is Status.degenerate_problem and is_own and compiled.reference is not None:
             # Inputs that a model draws from a part of its domain may leave nothing to compute, as ReLU of positive numbers.
             verdict = self.tools.verify(compiled.reference, compiled.source, self._left())
             note = "on other inputs than the problem's own, of which a trivial answer is right"
@@ -220,11 +284,9 @@ class _Work:
         self.status = verdict.status.value
         if verdict.status is not Status.passed:
             sentence = f"{self.status}: {verdict.evidence[0].message}" if verdict.evidence else self.status
-            return self._entry(_outcome_of(verdict.status), sentence, self.status)
-        if self.tools.measure is None:
-            return self._entry(passed, note)
-        speedups = speedups_of(self.tools.measure(self.source, program, self._left()))
-        return replace(self._entry(passed, note), speedups=speedups)
+            entry = self._entry(_outcome_of(verdict.status), sentence, self.status)
+            return replace(entry, close=_is_close(verdict))
+        return replace(self._entry(passed, note), close=_is_close(verdict))
 
     def _entry(self, outcome: ProblemOutcome, sentence: str = "", reason: str | None = None) -> Entry:
         seconds = round(time.monotonic() - self.started, 1)
@@ -243,6 +305,12 @@ class _Work:
 
     def _too_long(self) -> str:
         return f"it took more than {self.limit_s:.0f} s"
+
+
+def _is_close(verdict: Verdict) -> bool | None:
+    """Whether every output of every draw is right by KernelBench's rule; None where the verdict did not ask."""
+    asked = [check.passed for check in verdict.checks if check.name == KERNELBENCH]
+    return all(asked) if asked else None
 
 
 def _outcome_of(status: Status) -> ProblemOutcome:

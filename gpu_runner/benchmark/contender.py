@@ -56,7 +56,7 @@ class Contender:
     host_us: dict[Pass, float] = field(default_factory=dict)
     wall_us: dict[Pass, float] = field(default_factory=dict)
     peaks: dict[Pass, int | None] = field(default_factory=dict)
-    wrong: dict[Pass, str] = field(default_factory=dict)
+    wrong: bool = False  # whether the error is that its results are
     overwrites: tuple[str, ...] = ()
     waits: set[Pass] = field(default_factory=set)  # passes in which the host waits for the device
 
@@ -67,8 +67,8 @@ class Contender:
 
     def prepare(self, call: ChildCall[WorkloadCall], passes: list[Pass], places: int) -> None:
         """Prepare a workload; measurements and errors of the last one are dropped."""
-        self.host_us, self.wall_us, self.peaks, self.wrong, self.waits = {}, {}, {}, {}, set()
-        self.error, self.short = self.gone, False
+        self.host_us, self.wall_us, self.peaks, self.waits = {}, {}, {}, set()
+        self.error, self.short, self.wrong = self.gone, False, False
         overwritten = self._call(PrepareContender(call.call, tuple(passes), places), call.tensors)
         self.overwrites = (overwritten or ())[:64]
 

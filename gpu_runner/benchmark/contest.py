@@ -35,10 +35,9 @@ from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import BadProblem
 
 NO_ROOM = "out of memory next to the other contenders"
-LESSER = (
-    *BASELINES,
-    CONTROL,
-)  # in the order in which they leave; without a control the noise is taken from one process alone
+# In the order in which they leave. Without a control the noise is taken from one process alone, which matters less than what a
+# candidate is compared with; beside an original the baselines do.
+LESSER, LESSER_BESIDE = (CONTROL, *BASELINES), (*BASELINES, CONTROL)
 
 
 def prepare(contender: Contender, material: Material) -> None:
@@ -47,7 +46,7 @@ def prepare(contender: Contender, material: Material) -> None:
 
 
 def make_room(material: Material, contenders: Mapping[str, Contender], remarks: Remarks) -> None:
-    """Prepare again what ran out of memory while the reference ran; eager is unloaded first, then ``torch.compile``."""
+    """Prepare again what ran out of memory while the reference ran; what matters least is unloaded first (``LESSER``)."""
     short = [one for one in contenders.values() if one.short]
     for one in short:
         one.release()
@@ -69,7 +68,8 @@ def _again(one: Contender, material: Material) -> None:
 
 def _lesser(one: Contender, contenders: Mapping[str, Contender]) -> Contender | None:
     """The least important contender on the GPU that matters less than this one."""
-    less = LESSER[: LESSER.index(one.name)] if one.name in LESSER else LESSER
+    order = LESSER_BESIDE if ORIGINAL in contenders else LESSER
+    less = order[: order.index(one.name)] if one.name in order else order
     there = (contenders[name] for name in less if name in contenders)
     return next((other for other in there if other.error is None), None)
 
@@ -297,6 +297,7 @@ class Contest:
             self.remarks.add(notes.wrong(material.workload, timed_pass, CANDIDATE, fault))
         else:
             self.contenders[CANDIDATE].error = fault
+            self.contenders[CANDIDATE].wrong = fault is not None
 
     def _again(self, material: Material, timed_pass: Pass) -> list[Computed]:
         """The original's results in its other process: where it scatters, one run shows too little of its error."""
@@ -306,7 +307,7 @@ class Contest:
 
     def _finish(self, material: Material, timed_pass: Pass, race: Race) -> Finish:
         accounts = {
-            name: ContenderStatus(one.error, one.peaks.get(timed_pass), one.host_us.get(timed_pass))
+            name: ContenderStatus(one.error, one.peaks.get(timed_pass), one.host_us.get(timed_pass), one.wrong)
             for name, one in self.contenders.items()
         }
         work = material.work(timed_pass, self.gauged.l2_bytes)

@@ -20,6 +20,7 @@ class ContenderStatus:
     error: str | None = None
     peak_bytes: int | None = None
     host_us: float | None = None
+    wrong: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _timing(name: str, finish: Finish) -> Timing:
     account = finish.accounts.get(name, ContenderStatus())
     blocks = finish.race.blocks(name)
     if account.error is not None or not blocks:
-        return Timing(name, None, error=account.error or "it took no turn")
+        return Timing(name, None, error=account.error or "it took no turn", wrong=account.wrong)
     samples = [sample for block in blocks for sample in block]
     return Timing(
         name,

@@ -120,30 +120,43 @@ def _normal(shape: tuple[int, ...], stream: torch.Generator) -> torch.Tensor:
 ROAM_BYTES = 2**21
 STEP_BYTES = 2**9
 _UPSTREAM = "upstream "  # no name of an input has a space
+# From so many bytes on all sets of a ring take turns in one memory: four contenders with inputs of 8 GB lie on one GPU so.
+SHARED_BYTES = 2**31
 
 
 @dataclass
 class Ring:
-    """``pristine`` is never handed out; the set at ``place`` is the same moved on by ``place`` rows, with the same upstream."""
+    """``pristine`` is never handed out; the set at ``place`` is the same moved on by ``place`` rows, with the same upstream.
+
+    Very large sets take turns in one memory, into which ``restore`` puts the one whose turn it is.
+    """
 
     pristine: Arguments
     places: int
+    shared_bytes: int = SHARED_BYTES
     sets: list[Arguments] = field(default_factory=list)
     overwritten: dict[str, None] = field(default_factory=dict)
     _memory: dict[tuple[str, int], torch.Tensor] = field(default_factory=dict)
     _live: list[dict[str, torch.Tensor]] = field(default_factory=list)
+    _there: int | None = None  # the set that lies in the one memory, where they share it
 
     def lay(self, stream: random.Random) -> None:
         """Lay every set out afresh, at other addresses; what was computed in their memory is lost."""
         self.sets, self._live = [], []
-        for place in range(self.places):
+        self._there = 0 if self.places > 1 and self._bytes() >= self.shared_bytes else None
+        for place in range(self.places if self._there is None else 1):
             live = {label: self._placed(label, tensor, place, stream) for label, tensor in self._labelled()}
             self._live.append(live)
             self.sets.append(_swapped(self.pristine, live))
+        if self._there is not None:
+            self._live, self.sets = self._live * self.places, self.sets * self.places
 
     def look(self, place: int) -> tuple[str, ...]:
-        """Find what of a set is no longer as it was laid, and remember it; gives what was not known before."""
-        changed = []
+        """Find what of a set is no longer as it was laid, and remember it; gives what was not known before.
+
+        Where all share one memory, of the set that lies there.
+        """
+        place, changed = place if self._there is None else self._there, []
         for label, source in self._labelled():
             if label not in self.overwritten and not _equals_rolled(
                 self._live[place][label], source, _rows(label, place)
@@ -153,10 +166,15 @@ class Ring:
         return tuple(changed)
 
     def restore(self, place: int) -> None:
-        """Put back what contenders overwrite, and nothing else."""
+        """Put back what contenders overwrite, and nothing else; of sets in one memory that which is another one's."""
+        is_another = self._there not in (None, place)
+        self._there = None if self._there is None else place
         for label, source in self._labelled():
-            if label in self.overwritten:
+            if label in self.overwritten or (is_another and not label.startswith(_UPSTREAM)):
                 _copy_rolled(self._live[place][label], source, _rows(label, place))
+
+    def _bytes(self) -> int:
+        return sum(tensor.numel() * tensor.element_size() for _, tensor in self._labelled())
 
     def _labelled(self) -> list[tuple[str, torch.Tensor]]:
         return list(_labels(self.pristine).values())

@@ -30,6 +30,7 @@ from gpu_runner.contracts.graph import (
     UNARY_OPERATORS,
     CaptureRequest,
     CaptureResult,
+    Dim,
     Expr,
     Graph,
     Multiple,
@@ -64,6 +65,7 @@ from gpu_runner.contracts.recording import RecordedCall, RecordedTensor, RecordR
 from gpu_runner.contracts.suite import CaseOutcome, Picture, TestCase, TestsRequest, TestsResult
 from gpu_runner.contracts.tuning import TABLE, Choice, Knob, TuneRequest, TuneResult
 from gpu_runner.contracts.verify import (
+    KERNELBENCH,
     CandidateSource,
     Check,
     Composed,
@@ -76,6 +78,7 @@ from gpu_runner.contracts.verify import (
 
 __all__ = [
     "BINARY_OPERATORS",
+    "KERNELBENCH",
     "PRINTED",
     "SCHEMA_VERSION",
     "TABLE",
@@ -94,6 +97,7 @@ __all__ = [
     "Comparison",
     "Composed",
     "Conditions",
+    "Dim",
     "DoctorRequest",
     "Evidence",
     "Expr",

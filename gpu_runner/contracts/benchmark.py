@@ -76,6 +76,7 @@ class Timing:
     peak_bytes: int | None = None
     error: str | None = None  # the contender could not run, such as torch.compile failing
     host_us: float | None = None  # what the host needs to queue the pass, median
+    wrong: bool = False  # the error is that the results of its timed runs are wrong
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,9 @@ class Evidence:
     log: str | None = None  # the first lines of what the child printed; untrusted text
 
 
+KERNELBENCH = "kernelbench"  # the check whether an output is right by KernelBench's own rule; no verdict depends on it
+
+
 @dataclass(frozen=True)
 class Check:
     """One comparison or property that was examined."""

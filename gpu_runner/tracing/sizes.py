@@ -21,7 +21,7 @@ from gpu_runner.tracing.raw import RawGraph
 ScalarValue = float | int | bool | str
 Triple = tuple[dict[str, int], ...]
 MAX_ELEMENTS = 2**22
-MAX_ELEMENTS_OF_LITERALS = 2**24  # where inputs have literal sizes, and named ones are as small as they are tried
+MAX_ELEMENTS_OF_LITERALS = 2**27  # where inputs have literal sizes, and named ones are as small as they are tried
 # What sizes must be multiples of, tried in this order: halves and groups do not work on primes.
 STEPS = (2, 4, 8, 16, 32, 64, 128)
 _BANDS = ((101, 400), (29, 120), (11, 60), (5, 40), (3, 30))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ def expecting(proof: Proof) -> Callable[[CaseReply, tuple[Shape, ...]], None]:
     expected |= {RAISES: None} | proof.seconds
     runs = {*RUNS, *(use.name for use in proof.uses)}
     sent = [laid.raw for laid in (*proof.laid.values(), *(item for item in proof.upstream if item is not None))]
-    largest = max((item.truth.exact.numel() for item in proof.expected().values() if item is not None), default=1)
+    largest = max((math.prod(item.shape) for item in proof.expected().values() if item is not None), default=1)
 
     def check(reply: CaseReply, shapes: tuple[Shape, ...]) -> None:
         _check_names(reply)
@@ -136,7 +137,7 @@ def expecting(proof: Proof) -> Callable[[CaseReply, tuple[Shape, ...]], None]:
         for entry, shape in zip(values, shapes, strict=False):
             label = entry.label.partition("/")[2]
             item = expected[label]
-            elements = largest if item is None else item.truth.exact.numel()
+            elements = largest if item is None else math.prod(item.shape)
             if shape.nbytes > SLACK * 8 * elements + SLACK_BYTES:
                 wanted = "" if item is None else f", where {tuple(item.shape)} is expected"
                 given = f"{label} has the shape {tuple(shape.shape)} in {shape.dtype}{wanted}"

@@ -38,7 +38,7 @@ def _survives(make: Make, label: str, proofs: Sequence[Proof]) -> bool:
     held = False
     for item, made in _made(make, label, proofs):  # the small cases mostly decide it
         # An answer of another shape is rejected by its shape.
-        held = tuple(made.shape) == item.shape and compare(made, item.truth).passed
+        held = made.shape == item.truth.exact.shape and compare(made, item.truth).passed
         if not held:
             return False
     return held
@@ -49,21 +49,23 @@ def _made(make: Make, label: str, proofs: Sequence[Proof]) -> Iterator[tuple[Exp
         item = proof.expected().get(label)
         made = None if item is None or 0 in item.shape else make(item, proof, proofs)
         if item is not None and made is not None:
+            # Of an input of the answer's shape the rows that the answer is known of.
+            made = item.known(made) if tuple(made.shape) == item.shape else made
             yield item, made.to(DTYPES[item.dtype])
 
 
 def _zeros(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tensor | None:
-    return torch.zeros(item.shape)
+    return torch.zeros(item.truth.exact.shape)
 
 
 def _ones(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tensor | None:
-    return torch.ones(item.shape)
+    return torch.ones(item.truth.exact.shape)
 
 
 def _mean(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tensor | None:
     if item.truth.exact.numel() < 2 or not item.truth.exact.is_floating_point():
         return None
-    return item.truth.exact.mean().expand(item.shape)
+    return item.truth.exact.mean().expand(item.truth.exact.shape)
 
 
 def _input(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tensor | None:
@@ -74,10 +76,10 @@ def _input(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tenso
 
 
 def _first_columns(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tensor | None:
-    if not item.shape or item.shape[-1] < 2:
-        return None
     made = item.truth.exact.clone()
-    made[..., item.shape[-1] // 2 :] = 0
+    if not made.dim() or made.shape[-1] < 2:
+        return None
+    made[..., made.shape[-1] // 2 :] = 0
     return made
 
 

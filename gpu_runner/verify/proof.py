@@ -30,6 +30,13 @@ class Expected:
     dtype: str
     differentiable: bool = False
     is_beside: bool = False  # another output of the reference lies in the same memory
+    rows: torch.Tensor | None = None  # of a large one those that the truth is of
+
+    def known(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What the truth is of: all of a tensor in its own shape, or these rows, [rows, columns of the truth]."""
+        if self.rows is None:
+            return tensor.reshape(self.shape)
+        return tensor.reshape(-1, self.truth.exact.shape[-1])[self.rows]
 
 
 PASSES, MOST_OF_PASSES = (

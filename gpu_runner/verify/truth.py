@@ -69,6 +69,11 @@ MOST_RESTARTS = 8  # of the reference's process, seconds each on a GPU
 # the host by one core.
 OF_MEMORY, OF_HOST_MEMORY = 64, 512
 FEW_ELEMENTS = 2**13  # of all inputs: what is made of fewer fits
+MOST_DRAWN_ANEW = 2**24  # elements of a module's parameters; of more the host takes ten seconds and more for five draws
+MOST_WHOLE, MOST_OF_ROWS = (
+    2**22,
+    2**21,
+)  # elements of a module's output that are compared all, or else in rows at random
 MOST_SHAKEN = 2**25  # elements of all inputs: the truth is asked for twice or four times more, in float64
 
 
@@ -115,6 +120,7 @@ class Oracle:
     coming: Case | None = None  # whose inputs are made while the reference works
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "drawing"))
     _ahead: dict[Case, Future[Proof]] = field(default_factory=dict)
+    _drawn: dict[torch.dtype, tuple[dict[str, torch.Tensor], dict[str, Laid]]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, problem: Problem, session: ChildSession, seed: int) -> Oracle:
@@ -351,6 +357,16 @@ class Oracle:
         laid = {name: lay(tensor) for name, tensor in held.items()}
         return Proof(case, replace(self.form, order=drawn.order), held, laid, (), ())
 
+    def _laid_parameters(self, case: Case, dtype: torch.dtype) -> tuple[dict[str, torch.Tensor], dict[str, Laid]]:
+        """A module's parameters and buffers as they are sent; many are drawn once and stay the same in all draws of a dtype."""
+        if dtype in self._drawn:
+            return self._drawn[dtype]
+        held = self._parameters(case, dtype)
+        made = held, {name: lay(tensor) for name, tensor in held.items()}
+        if sum(tensor.numel() for tensor in held.values()) > MOST_DRAWN_ANEW:
+            self._drawn[dtype] = made
+        return made
+
     def _asked_of_module(self, case: Case) -> Proof:
         reply = self.session.call(DrawModuleInputs(case.seed))
         tensors = iter(_torch(reply))
@@ -365,9 +381,9 @@ class Oracle:
             else:
                 plain[f"input {place}"] = next(scalars)
         order = tuple(f"input {place}" for place in range(len(reply.message.is_tensor)))
-        inputs |= self._parameters(case, dtype)
-        laid = {name: lay(tensor) for name, tensor in inputs.items()}
-        return Proof(case, replace(self.form, order=order), inputs, laid, tuple(plain.items()), ())
+        parameters, laid_parameters = self._laid_parameters(case, dtype)
+        laid = {name: lay(tensor) for name, tensor in inputs.items()} | laid_parameters
+        return Proof(case, replace(self.form, order=order), inputs | parameters, laid, tuple(plain.items()), ())
 
     def _parameters(self, case: Case, dtype: torch.dtype) -> dict[str, torch.Tensor]:
         stream = torch.Generator().manual_seed(case.seed)
@@ -390,6 +406,9 @@ class Oracle:
         call = make_call(proof)
         reply = self.session.call(Evaluate(call.call, kinds), call.tensors)
         outputs = _expected([f"output {place}" for place in range(len(reply.message.kinds["own"]))], reply)
+        outputs = (
+            [item and _of_rows(item, self.seed) for item in outputs] if self.form.name == "kernelbench" else outputs
+        )
         given = [_with_order_of_rows(item, proof) for item in outputs if item is not None]
         if proof.case.special is Special.ties:
             given = [replace(item, truth=_with_ties(item.truth)) for item in given]
@@ -640,6 +659,25 @@ def _expected(labels: list[str], reply: ChildReply[ReferenceValues]) -> list[Exp
             beside[place] if beside else False,
         )
     return found
+
+
+def _of_rows(item: Expected, seed: int) -> Expected:
+    """An output whose truth is of some rows where it is large, the same in each draw; of one that has no short rows of elements."""
+    count = math.prod(item.shape)
+    if count <= MOST_WHOLE:
+        return item
+    columns = item.shape[-1] if item.shape[-1] <= MOST_OF_ROWS // MOST_ORDINARY else 1
+    stream = torch.Generator().manual_seed(seed)
+    rows = torch.randint(0, count // columns, (MOST_OF_ROWS // columns,), generator=stream)
+
+    def of(values: torch.Tensor) -> torch.Tensor:
+        return values.reshape(-1, columns)[rows]
+
+    truth = item.truth
+    moved = tuple(map(of, truth.shaken))
+    rounded = None if truth.rounded is None else of(truth.rounded)
+    truth = replace(truth, exact=of(truth.exact), own=of(truth.own), shaken=moved, rounded=rounded)
+    return replace(item, truth=truth, rows=rows)
 
 
 def _with_order_of_rows(item: Expected, proof: Proof) -> Expected:

@@ -10,7 +10,18 @@ from gpu_runner.contracts import HostReport, Word
 from service.escape import code, inline
 from service.report.layout import DASH, bullets, counted, folded, paragraphs, percent, table
 from workers.contracts import QuestionUse, RecordingUse, RequestUse, UseSum
-from workers.contracts.problem_set import BASELINES, THRESHOLDS, Entry, ProblemOutcome, counts, fast_p, levels, reasons
+from workers.contracts.problem_set import (
+    BASELINES,
+    THRESHOLDS,
+    Entry,
+    ProblemOutcome,
+    close,
+    counts,
+    fast_p,
+    levels,
+    name_of,
+    reasons,
+)
 
 
 def host_section(report: HostReport) -> str:
@@ -98,20 +109,29 @@ def problem_set_section(entries: Sequence[Entry]) -> str:
         for e in entries
         if e.outcome is ProblemOutcome.composed
     ]
-    against = [f"times as fast as {name.replace('_', '.')}" for name in BASELINES]
+    against = [f"times as fast as {name_of(name)}" for name in BASELINES]
     header = ("composed", "calls of proved parts", "operators left to torch", *against)
     return paragraphs(
-        table(("level", "problems", "compiled", *(outcome.value for outcome in ProblemOutcome)), shown, range(1, 11)),
+        table(("level", *COUNTED, *(outcome.value for outcome in ProblemOutcome)), shown, range(1, 15)),
         _fast(rows),
         table(header, composed, range(1, 5)),
         table(("no proved kernel of the whole for", "problems", "such as"), by_reason, (1,)),
     )
 
 
+COUNTED = ("problems", "compiled", "right by KernelBench's rule", *(f"faster than {name_of(one)}" for one in BASELINES))
+
+
 def _row(level: str, entries: Sequence[Entry]) -> tuple[str, ...]:
-    counted = counts(entries)
-    numbers = (counted["problems"], counted["compiled"], *(counted.get(outcome.value, 0) for outcome in ProblemOutcome))
-    return (code(level), *map(str, numbers))
+    counted, agreeing = counts(entries), close(entries)
+    outcomes = (counted.get(outcome.value, 0) for outcome in ProblemOutcome)
+    numbers = (counted["problems"], counted["compiled"], DASH if agreeing is None else agreeing)
+    return (code(level), *map(str, (*numbers, *(_faster(entries, one) for one in BASELINES), *outcomes)))
+
+
+def _faster(entries: Sequence[Entry], baseline: str) -> str:
+    share = fast_p(entries, baseline, 1.0)
+    return DASH if share is None else str(round(share * len(entries)))
 
 
 def _speedup(entry: Entry, baseline: str) -> str:
@@ -127,7 +147,7 @@ def _fast(rows: Sequence[tuple[str, Sequence[Entry]]]) -> str:
             if any(share is not None for share in shares):
                 cells = [DASH if share is None else percent(share) for share in shares]
                 of = "right or composed" if composed else "right"
-                lines.append((code(level), of, baseline.replace("_", "."), *cells))
+                lines.append((code(level), of, name_of(baseline), *cells))
     header = ("level", "of those", "against", *(f"fast_{threshold:g}" for threshold in THRESHOLDS))
     return table(header, lines, range(3, 7)) or NOT_TIMED
 

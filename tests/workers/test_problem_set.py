@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from gpu_runner.contracts import (
+    KERNELBENCH,
     BenchmarkResult,
+    Check,
     Evidence,
     Pass,
     Status,
@@ -55,6 +57,7 @@ class Bench:
     """Tools that answer by the words in a problem's source."""
 
     times: dict[str, float] | None = None  # of the baselines, of a candidate that takes 1
+    measured: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
 
     def compile(self, source: str, name: str, left_s: float) -> Compiled:
@@ -91,10 +94,26 @@ class Bench:
             return Verdict(Status.degenerate_problem, (Evidence("mutants", "A trivial answer passes."),))
         if "unproved" in source:
             return Verdict(Status.unproved, (Evidence("language", "It cannot say."),))
-        return Verdict(Status.passed)
+        if "fitting" in source and "small" in source:
+            return Verdict(Status.refused, (Evidence("problem", "It does not run."),), rule="problem")
+        asked = [Check(KERNELBENCH, f"seed {n}", n == 0 or "afar" not in source, "output 0") for n in range(2)]
+        return Verdict(Status.passed, checks=tuple(asked))
 
     def measure(self, source: str, candidate: str, left_s: float) -> BenchmarkResult:
         assert self.times is not None
+        self.measured.append(source)
+        if "hangs" in source:
+            raise UserFacingError(Failure(FailureCode.environment, "the runner could not benchmark"))
+        if "off" in source:
+            wrong = Timing("candidate", None, error="output 0 is wrong", wrong=True)
+            return BenchmarkResult(
+                (WorkloadTiming(Workload(()), Pass.forward, (wrong,), None, None, None),), False, "", None
+            )
+        if "roomless" in source:
+            lacking = Timing("eager", None, error="out of memory"), Timing("candidate", 1.0)
+            return BenchmarkResult(
+                (WorkloadTiming(Workload(()), Pass.forward, lacking, None, None, None),), False, "", None
+            )
         timings = (Timing("candidate", 1.0), *(Timing(name, time) for name, time in self.times.items()))
         row = WorkloadTiming(Workload(()), Pass.forward, timings, None, None, None)
         return BenchmarkResult((row,), False, "a GPU", None)
@@ -102,7 +121,7 @@ class Bench:
     def over(self, folder: Path, out: Path) -> list[Entry]:
         tools = SuiteTools(self.compile, self.compose, self.verify, self.measure if self.times else None)
         limit: dict[str, Any] = {"author": "compiler", "jobs": 1, "limit_s": 30.0}
-        return work_through(folder, out, tools, **limit, name_of=lambda path: path.stem, say=lambda _: None)
+        return work_through(folder, out, tools, **limit, kernel_name=lambda path: path.stem, say=lambda _: None)
 
 
 def folder_of(root: Path, **problems: str) -> Path:
@@ -135,6 +154,8 @@ def test_a_model_whose_own_inputs_leave_nothing_to_compute_is_judged_on_drawn_on
         ProblemOutcome.right,
     ]
     assert "on other inputs than the problem's own" in entries[0].sentence and not entries[2].sentence
+    folder = folder_of(tmp_path / "large", p0="sized positive")
+    assert Bench({"eager": 2.0}).over(folder, tmp_path / "large/out")[0].outcome is ProblemOutcome.right
 
 
 def test_each_problem_ends_in_one_outcome_and_a_broken_one_ends_no_other(tmp_path: Path) -> None:
@@ -211,6 +232,47 @@ def test_fast_p_counts_what_is_right_and_faster_among_all_problems(tmp_path: Pat
     assert [fast_p(entries, "torch_compile", p) for p in (0.0, 1.0)] == [0.5, 0.0]
     assert "torch.compile" in problem_set_section(entries)
     assert json.loads(json.dumps(report(entries)))["total"]["fast_p"]["eager"]["fast_1.5"] == 0.5
+
+
+def test_what_was_proved_stays_so_where_it_cannot_be_timed_and_not_where_a_timed_run_is_wrong(tmp_path: Path) -> None:
+    words = ("right", "hangs", "off", "roomless", "wrong")
+    folder = folder_of(tmp_path, **{f"p{number}": word for number, word in enumerate(words)})
+    bench = Bench({"eager": 2.0})
+    entries = bench.over(folder, tmp_path / "out")
+    assert [(entry.outcome, entry.untimed) for entry in entries] == [
+        (ProblemOutcome.right, ""),
+        (ProblemOutcome.right, "the runner could not benchmark"),
+        (ProblemOutcome.wrong, ""),
+        (ProblemOutcome.right, "eager: out of memory"),
+        (ProblemOutcome.wrong, ""),
+    ]
+    assert entries[0].speedups == {"eager": 2.0}
+    assert entries[2].sentence == "incorrect_values: at the problem's own sizes, output 0 is wrong"
+    assert len(bench.measured) == 4
+    again = Bench({"eager": 2.0})
+    assert again.over(folder, tmp_path / "out") == entries
+    assert again.measured == []
+
+
+def test_a_run_that_was_ended_before_it_timed_goes_on_with_that(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, a="right", b="wrong")
+    assert Bench().over(folder, tmp_path / "out")[0].speedups == {}
+    bench = Bench({"eager": 2.0})
+    assert bench.over(folder, tmp_path / "out")[0].speedups == {"eager": 2.0}
+    assert bench.done == [] and len(bench.measured) == 1
+
+
+def test_kernelbenchs_own_rule_counts_apart_and_every_draw_must_hold_by_it(tmp_path: Path) -> None:
+    entries = Bench().over(folder_of(tmp_path, a="right", b="afar", c="wrong"), tmp_path / "out")
+    assert [entry.close for entry in entries] == [True, False, None]
+    assert report(entries)["total"]["right_by_kernelbench"] == 1
+    assert "right by KernelBench's rule" in problem_set_section(entries)
+
+
+def test_on_a_gpu_a_problem_that_runs_at_no_smaller_sizes_is_judged_at_its_own(tmp_path: Path) -> None:
+    entries = Bench({"eager": 2.0}).over(folder_of(tmp_path, a="sized", b="sized fitting"), tmp_path / "out")
+    assert [entry.outcome for entry in entries] == [ProblemOutcome.right] * 2
+    assert [entry.sentence for entry in entries] == ["at small sizes: its own have 8 elements to compare", ""]
 
 
 def test_what_is_refused_as_a_whole_is_composed_and_never_counted_as_one_program(tmp_path: Path) -> None:

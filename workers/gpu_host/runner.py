@@ -88,6 +88,9 @@ def environment(host: Host, scratch: Path) -> dict[str, str]:
     places = [] if room is None else list(room.submodule_search_locations or [])
     roots = os.pathsep.join(str(Path(place).parent) for place in places)
     own = {"HOME": str(scratch), "TMPDIR": str(scratch), "LANG": "C.UTF-8", "PYTHONPATH": roots}
+    # For bytecode of packages that were installed without (``gpu_runner.importing``), which takes longer to make than all else.
+    with contextlib.suppress(RuntimeError):  # there is no home
+        own["XDG_CACHE_HOME"] = inherited(("XDG_CACHE_HOME",)).get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return inherited(KEPT_VARIABLES) | own | ({"TRITON_INTERPRET": "1"} if host.interpret else {})
 
 

@@ -65,3 +65,19 @@ def test_only_what_was_overwritten_is_found_once_and_put_back() -> None:
     assert torch.equal(ring.sets[1].upstream[0], torch.ones(4, 3))
     assert not ring.sets[1].positional[1].any()
     assert ring.look(1) == ("argument 1",)
+
+
+def test_large_sets_take_turns_in_one_memory_and_each_has_its_own_content_in_its_turn() -> None:
+    ring = Ring(given(), 3, shared_bytes=1)
+    ring.lay(random.Random(1))
+    assert len({there.leaves["x"].data_ptr() for there in ring.sets}) == 1
+    for place in (0, 2, 1, 1, 0):
+        ring.restore(place)
+        assert torch.equal(ring.sets[place].leaves["x"], torch.roll(ring.pristine.leaves["x"], place, 0))
+        assert torch.equal(ring.sets[place].upstream[0], torch.ones(4, 3))
+        assert ring.look(place) == ring.look(1) == ()
+    with torch.no_grad():
+        ring.sets[0].leaves["x"].zero_()
+    assert ring.look(2) == ("x",)  # of the set that lies there
+    ring.restore(2)
+    assert torch.equal(ring.sets[2].leaves["x"], torch.roll(ring.pristine.leaves["x"], 2, 0))

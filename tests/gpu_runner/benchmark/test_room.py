@@ -1,4 +1,4 @@
-"""Where a GPU has no memory for all contenders at once, eager is left out first, and the candidate has its time."""
+"""Where a GPU has no memory for all contenders at once, what matters least is left out, and the candidate has its time."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def test_a_candidate_for_which_there_is_no_memory_at_all_says_so_in_the_devices_
     result = measured(monkeypatch, 100, {**NEEDS, "candidate": 101})
     assert all("out of memory" in found["candidate"] for found in errors(result))
     assert all(row.speedup is None for row in result.rows)
+
+
+def test_without_an_original_the_control_is_left_out_before_what_the_candidate_is_compared_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, COSTS, Memory(95, {**NEEDS, "control": 20}))
+    result = stage.run(request(HONEST, passes=(Pass.forward,)))
+    assert errors(result) == [{"control": NO_ROOM}] * 2
+    assert all({one.baseline for one in row.comparisons} == {"eager", "torch_compile"} for row in result.rows)
 
 
 def test_where_there_is_memory_for_all_nobody_is_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:

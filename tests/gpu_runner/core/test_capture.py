@@ -127,6 +127,31 @@ def model(forward: str, inputs: str, init: str = "", given: str = "", takes: str
 
 
 @pytest.mark.parametrize(
+    ("source", "dims"),
+    [
+        # A batch that is as large as a parameter, and rows and columns that are as large as each other.
+        (
+            model("return self.norm(x)", "torch.rand(6, 6, 40, 40)", "        self.norm = nn.BatchNorm2d(6)"),
+            [("D0", "6", "D1", "D2")],
+        ),
+        # The area of what a window leaves follows no rule of the sizes: first dimensions alone have names.
+        (
+            model("return self.layer(x)", "torch.rand(16, 8, 24, 24)", "        self.layer = nn.Conv2d(8, 16, 3)"),
+            [("D0", "8", "24", "24")],
+        ),
+        # Sizes that have to be one have one name.
+        (model("return x @ y", "torch.rand(40, 40), torch.rand(40, 40)", takes="x, y"), [("D0", "D0"), ("D0", "D0")]),
+        (model("return x + y", "torch.rand(40, 40), torch.rand(40, 40)", takes="x, y"), [("D0", "D1"), ("D0", "D1")]),
+    ],
+)
+def test_sizes_of_a_call_are_named_by_their_places(source: str, dims: list[tuple[str, ...]]) -> None:
+    result = capture(source)
+    assert result.error is None
+    problem = parse_problem(result.problem_source or "")
+    assert [spec.dims for spec in problem.inputs if not spec.parameter] == dims
+
+
+@pytest.mark.parametrize(
     "source",
     [
         model("return torch.softmax(x, dim=1)", "torch.rand(4096, 393216)"),

@@ -144,6 +144,15 @@ def test_an_answer_is_a_move_where_one_output_is_but_for_one_constant(
     assert scale_of(problem, proofs).moves_only is is_move
 
 
+def test_an_answer_whose_first_row_is_one_number_beside_zeros_is_no_move() -> None:
+    problem = parse_problem(problem_source("row_sum"))
+    x = torch.rand(3, 4096, generator=torch.Generator().manual_seed(1))
+    x[0, 1:] = 0  # as of a triangular matrix
+    answer = 2 * x
+    item = Expected("output 0", Truth(answer, answer), (3, 4096), answer.stride(), "float32")
+    assert not scale_of(problem, [replace(PROOF, inputs={"x": x}, outputs=(item,))]).moves_only
+
+
 def test_what_torch_computes_of_constants_alone_is_work_where_it_is_as_large_as_the_problem() -> None:
     bias = Work("forward", "abs", CONSTANTS, 5, "candidate.py", 64_000, each=64_000)
     assert rules(bias) == [("torch computes the answer", 5)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from gpu_runner.messages import CallForm
@@ -19,6 +21,22 @@ def proof_of(output: torch.Tensor, x: torch.Tensor, seed: int) -> Proof:
     return Proof(
         Case(f"case {seed}", (), "float32", seed), CallForm("reference", ("x",)), {"x": x}, laid, (), (), (item,)
     )
+
+
+def test_of_a_large_output_the_rows_that_are_known_tell_the_same() -> None:
+    inputs, rows = [torch.randn(64, 16) for _ in range(3)], torch.tensor([3, 40])
+
+    def proof(x: torch.Tensor, seed: int, output: torch.Tensor) -> Proof:
+        whole = proof_of(output, x, seed)
+        (item,) = whole.outputs
+        return replace(whole, outputs=(replace(item, truth=Truth(output[rows].double(), output[rows]), rows=rows),))
+
+    doubled = [proof(x, seed, torch.relu(x) * 2) for seed, x in enumerate(inputs)]
+    assert survivors(doubled) == []
+    assert torch.equal(doubled[0].outputs[0].known(torch.relu(inputs[0]) * 2), doubled[0].outputs[0].truth.own)
+    assert [survivor.mutant for survivor in survivors([proof(x, seed, x) for seed, x in enumerate(inputs)])] == [
+        "an input"
+    ]
 
 
 def test_a_problem_that_depends_on_its_input_lets_no_trivial_answer_pass() -> None:

@@ -16,6 +16,7 @@ from gpu_runner.verify import truth
 from gpu_runner.verify.cases import Case, MemoryLayout
 from gpu_runner.verify.judge import choose_cases, prove
 from gpu_runner.verify.opening import opened, reference_session
+from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import MOST_RESTARTS, BadProblem, Oracle
 from gpu_runner.verify.uses import STRIDED
 from tests.cheats.trial import proofs, source_of_problem, surroundings
@@ -58,6 +59,56 @@ def reference(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor
 INPUTS = {"x": "T H", "w": "H", "b": "H"}
 WORKLOADS = [{"T": 64, "H": 512}]
 """
+
+
+MODULE = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(features))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+def get_inputs():
+    return [torch.randn(64, 16)]
+
+
+def get_init_inputs():
+    return [16]
+"""
+
+
+def proved_modules() -> list[Proof]:
+    problem = parse_problem(MODULE)
+    return prove(problem, choose_cases(VerifyRequest(MODULE, CandidateSource(())), problem, True), surroundings())[0]
+
+
+def test_of_a_large_output_of_a_module_the_truth_is_of_the_same_rows_in_each_draw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert all(proof.outputs[0].rows is None for proof in proved_modules())
+    monkeypatch.setattr(truth, "MOST_WHOLE", 1023)
+    monkeypatch.setattr(truth, "MOST_OF_ROWS", 16 * 96)
+    known = proved_modules()
+    for proof in known:
+        (item,) = proof.outputs
+        assert item.rows is not None and torch.equal(item.rows, known[0].outputs[0].rows)
+        assert (item.shape, tuple(item.truth.exact.shape)) == ((64, 16), (96, 16))
+        value = proof.inputs["input 0"] * proof.inputs["weight"]
+        assert torch.allclose(item.known(value).double(), item.truth.exact)
+
+
+def test_many_parameters_of_a_module_are_drawn_once_and_its_inputs_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len({float(proof.inputs["weight"][0]) for proof in proved_modules()}) == 5
+    monkeypatch.setattr(truth, "MOST_DRAWN_ANEW", 15)
+    known = proved_modules()
+    assert len({float(proof.inputs["weight"][0]) for proof in known}) == 1
+    assert len({float(proof.inputs["input 0"][0, 0]) for proof in known}) == 5
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

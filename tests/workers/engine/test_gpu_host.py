@@ -83,6 +83,7 @@ def test_runner_sees_nothing_of_the_workers_environment(
         "LC_CTYPE",
         "PYTHONPATH",
         "TRITON_INTERPRET",
+        "XDG_CACHE_HOME",
         *runner.KEPT_VARIABLES,
     }
     assert set(payload["environment"]) <= allowed
