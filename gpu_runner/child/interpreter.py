@@ -20,7 +20,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu_runner.program import nans, pipelines, tiles, unordered
+from gpu_runner.program import altered, nans, pipelines, tiles, unordered
 
 _log = logging.getLogger(__name__)
 
@@ -459,7 +459,9 @@ def _with_memory(original: Callable[..., Any]) -> Callable[..., Any]:
 def _cutting(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def cut(self: Any, source: Any, *rest: Any) -> Any:
-        return original(self, _as_divided(source), *rest)
+        result = original(self, _as_divided(source), *rest)
+        result.data = altered.cut(result.data)
+        return result
 
     return cut
 
@@ -663,6 +665,7 @@ def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         cuts = function in (numpy.floor, numpy.ceil, numpy.trunc)
         operands = [_operand(item.handle, cuts) if isinstance(item, tl.core.tensor) else item for item in given]
         data = function(*operands)
+        data = altered.cut(data) if cuts else data
         kind = tl.int32 if data.dtype.kind == "b" else like.dtype.scalar
         data = data.astype("int32" if data.dtype.kind == "b" else like.handle.data.dtype)
         whole = tl.block_type(kind, list(data.shape)) if like.type.is_block() else kind
