@@ -561,6 +561,9 @@ class Noting(ast.NodeTransformer):
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
+        if _only_waits(node):
+            node.test = _put_aside(node.test)
+            return node
         return self.visit_If(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
@@ -595,9 +598,7 @@ class Noting(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if _is_claim_of_size(node, self._given):
-            nothing = ast.arguments([], [], None, [], [], None, [])
-            aside = ast.copy_location(ast.Lambda(nothing, node.args[0]), node)
-            node.args = [_call(_ASIDE, node.args[0], aside)]
+            node.args = [_put_aside(node.args[0])]
             return node
         if _is_assertion(node) and all(map(_asks_alone, node.args)):
             return node  # which only refuses
@@ -641,6 +642,12 @@ class Noting(ast.NodeTransformer):
 
 def _call(name: str, at: ast.expr, *args: ast.expr) -> ast.Call:
     return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), list(args), []), at)
+
+
+def _put_aside(node: ast.expr) -> ast.expr:
+    """An expression of which nothing is noted."""
+    nothing = ast.arguments([], [], None, [], [], None, [])
+    return _call(_ASIDE, node, ast.copy_location(ast.Lambda(nothing, node), node))
 
 
 def _decided(node: ast.expr) -> ast.expr:
@@ -694,6 +701,29 @@ def _says_nothing(statement: ast.stmt, unread: Collection[str]) -> bool:
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == _AT_RUN_TIME):
         return False
     return all(_asks_alone(each, _OF_VALUES) for each in (*call.args, *(each.value for each in call.keywords)))
+
+
+def _only_waits(loop: ast.While) -> bool:
+    """Whether a loop asks an atomic that changes no memory until it gives what is awaited: behind it, it has."""
+    functions = [part.func for part in ast.walk(loop.test) if isinstance(part, ast.Call)]
+    asked = [func.attr for func in functions if isinstance(func, ast.Attribute) and func.attr.startswith("atomic_")]
+    is_empty = not loop.orelse and all(isinstance(statement, ast.Pass) for statement in loop.body)
+    return (
+        is_empty
+        and len(asked) == 1
+        and _changes_nothing(loop.test, asked[0])
+        and _asks_alone(loop.test, {*_ASKING, *asked})
+    )
+
+
+def _changes_nothing(test: ast.expr, name: str) -> bool:
+    """Whether the atomic of this name swaps a number for the same one, or adds zero."""
+    calls = (part for part in ast.walk(test) if isinstance(part, ast.Call))
+    given = next(call.args[1:] for call in calls if getattr(call.func, "attr", "") == name)
+    if name == "atomic_cas":
+        return len(given) == 2 and ast.dump(given[0]) == ast.dump(given[1])
+    is_zero = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
+    return name == "atomic_add" and is_zero
 
 
 def _is_claim_of_size(call: ast.Call, given: Collection[str]) -> bool:

@@ -181,6 +181,9 @@ HONEST: dict[str, Honest] = {
     "rms_further_blocks": Honest("rms_forward", "a loop over further blocks, of which no row has any"),
     "rms_rows_asserted": Honest("rms_forward", "tl.device_assert and tl.assume of what always holds"),
     "row_moments_of_lanes": Honest("row_moments", "a mean and variance of each lane, merged by tl.reduce over triples"),
+    "mean_square_in_turn": Honest(
+        "mean_square", "programs that add up in the order of their tickets, each after a wait"
+    ),
     "relu_squared_one_tile": Honest(
         "relu_squared", "a library's form for elements: a tile or several a program, warps by what a helper returns"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.errors import ChildError
 from gpu_runner.messages import RunCase, WarmUp
 from gpu_runner.program.coverage import BOTH, FAILED
+from gpu_runner.program.lanes import _only_waits
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case, Content
 from gpu_runner.verify.judge import prove
@@ -163,6 +165,25 @@ def test_what_the_file_fixes_is_no_decision(name: str, one_sided: list[tuple[str
     assert not [
         decision for line, decision in one_sided if FIXED[name] in line or "mode == 1" in line or "gain == 1" in line
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("while tl.atomic_cas(lock, n, n) != n:\n    pass", True),
+        ("while tl.atomic_add(lock, 0) < n:\n    pass", True),
+        ("while tl.atomic_cas(lock, n, 7) != n:\n    pass", False),
+        ("while tl.atomic_cas(lock, tl.atomic_xchg(lock, n), tl.atomic_xchg(lock, n)) != n:\n    pass", False),
+        ("while tl.atomic_add(lock, 1) < n:\n    pass", False),
+        ("while tl.atomic_add(lock, 0) < _other(n):\n    pass", False),
+        ("while tl.atomic_add(lock, 0) < n:\n    n -= 1", False),
+        ("while n > 5000:\n    pass", False),
+    ],
+)
+def test_a_loop_that_only_waits_for_an_atomic_is_told_from_others(text: str, waits: bool) -> None:
+    loop = ast.parse(text).body[0]
+    assert isinstance(loop, ast.While)
+    assert _only_waits(loop) is waits
 
 
 @pytest.mark.parametrize(
