@@ -96,7 +96,7 @@ def _by_rows(first: torch.Tensor, near: torch.Tensor, stream: torch.Generator) -
 
 
 def best_indices(spec: InputSpec, problem: Problem, case: Case, made: dict[str, torch.Tensor]) -> torch.Tensor | None:
-    """Of each row of another input the index of its largest element, no lower than all are; None where there is none of the form."""
+    """Of each row of another input the index of its largest element within its range; None where there is none."""
     if case.indices is not Indices.best or not isinstance(spec.high, str):
         return None
     for other in problem.inputs:
