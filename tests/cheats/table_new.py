@@ -2289,6 +2289,9 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "The row of a packed triangle by a root that is cut to a whole number, and approximate on a GPU.",
     ),
+    "row_in_float16": NewCheat(
+        "take_rows", 7, "forward", "whole", "The row of a table is kept in float16: of those beyond 2048 not all are."
+    ),
     "correction_to_zero": NewCheat(
         "lower_triangle",
         2,
