@@ -493,7 +493,7 @@ def _calls(
         if place:  # in the first call they stay what they are
             full = _cheap(oracle, full, counts, plain)
         plain = replace(
-            plain, sizes=tuple((full | counts).items()), indices=Indices.ends if is_narrow else plain.indices
+            plain, sizes=tuple((full | counts).items()), indices=Indices.ends if is_narrow and tables else plain.indices
         )
         case = replace(
             kind or plain, sizes=plain.sizes, seed=draws.seed(f"at scale {place}"), layout=MemoryLayout.dense
