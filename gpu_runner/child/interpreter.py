@@ -245,6 +245,9 @@ def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_atomic_rmw
 
 
+_takes_arguments = [False]  # whether a launch makes values of a kernel of its arguments
+
+
 def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:
     import torch
     import triton.language as tl
@@ -252,7 +255,14 @@ def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def implicit_cvt(arg: Any) -> Any:
         if not isinstance(arg, float):
-            return original(arg)
+            before, _takes_arguments[0] = (
+                _takes_arguments[0],
+                True,
+            )  # a descriptor among them was made by the host, which needs no memory of the kernel's
+            try:
+                return original(arg)
+            finally:
+                _takes_arguments[0] = before
         data = torch.tensor([arg], dtype=torch.float32).numpy()
         return tl.core.tensor(TensorHandle(data, tl.float32), tl.float32)
 
@@ -449,7 +459,7 @@ def _with_memory(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_make_tensor_descriptor(self: Any, *given: Any, **named: Any) -> Any:
         allocator = _allocation._allocator.get()  # noqa: SLF001 - there is no public place for it
-        if isinstance(allocator, _allocation.NullAllocator):
+        if isinstance(allocator, _allocation.NullAllocator) and not _takes_arguments[0]:
             allocator(0, 1, None)  # raises
         return original(self, *given, **named)
 
