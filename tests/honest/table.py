@@ -184,6 +184,9 @@ HONEST: dict[str, Honest] = {
     "mean_square_in_turn": Honest(
         "mean_square", "programs that add up in the order of their tickets, each after a wait"
     ),
+    "rope_head_groups": Honest(
+        "rope_heads", "heads by groups of four, a mask over half of a head, of which all is there"
+    ),
     "relu_squared_one_tile": Honest(
         "relu_squared", "a library's form for elements: a tile or several a program, warps by what a helper returns"
     ),
