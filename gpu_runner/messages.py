@@ -628,6 +628,8 @@ class RunCase(Request[CaseReply]):
     call: SentCall
     optional: bool = False  # the candidate may fail in it, and then nothing of it counts
     several: bool = False  # other processes run other cases, so that outcomes of kernels are told
+    # What kernels meet otherwise, see ``program.altered``; what is decided then is told of all such calls, and counts nowhere else.
+    altered: str = ""
 
 
 class LeaveTrail(Request[CaseTrail]):

@@ -55,7 +55,7 @@ from gpu_runner.messages import (
     WarmUp,
 )
 from gpu_runner.numerics.measures import keep_pages
-from gpu_runner.program import lookups, threads, tiles
+from gpu_runner.program import altered, lookups, threads, tiles
 from gpu_runner.program.coverage import Decisions
 from gpu_runner.program.devices import Device, facts_of_gpu
 from gpu_runner.program.kernels import tensors_in
@@ -194,16 +194,32 @@ def run(state: ChildState, request: RunCase, tensors: list[torch.Tensor]) -> Ans
     lookups.forget()
     if not state.gpu:
         forget_settings()
+    decisions = state.values["decisions"]
     try:
+        if request.altered:
+            return _run_altered(state, request, tensors)
         if not request.optional:
             return _run(state, request, tensors)
-        with state.values["decisions"].undone_by_errors():
+        with decisions.undone_by_errors():
             return _run(state, request, tensors)
     except Violation as violation:
         if state.values.get("imported") or not _is_of_library(violation, state.values["loaded"]):
             raise
         _import(state)
         return _run(state, request, tensors)
+
+
+def _run_altered(state: ChildState, request: RunCase, tensors: list[torch.Tensor]) -> Answer[CaseReply]:
+    decisions, evaluator = state.values["decisions"], state.values.get("evaluator")
+    other = state.values.setdefault("altered", {}).setdefault(request.altered, Decisions())
+    other.fixed |= decisions.fixed
+    broken = None if evaluator is None else evaluator.broken
+    try:
+        with decisions.aside_in(other), altered.altering(request.altered):
+            return _run(state, request, tensors)
+    finally:
+        if evaluator is not None:  # what goes wrong there ends no other call
+            evaluator.broken = broken
 
 
 def _run(state: ChildState, request: RunCase, tensors: list[torch.Tensor]) -> Answer[CaseReply]:

@@ -20,7 +20,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpu_runner.program import nans, pipelines, tiles, unordered
+from gpu_runner.program import altered, nans, pipelines, tiles, unordered
 
 _log = logging.getLogger(__name__)
 
@@ -245,6 +245,9 @@ def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_atomic_rmw
 
 
+_takes_arguments = [False]  # whether a launch makes values of a kernel of its arguments
+
+
 def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:
     import torch
     import triton.language as tl
@@ -252,7 +255,14 @@ def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def implicit_cvt(arg: Any) -> Any:
         if not isinstance(arg, float):
-            return original(arg)
+            before, _takes_arguments[0] = (
+                _takes_arguments[0],
+                True,
+            )  # a descriptor among them was made by the host, which needs no memory of the kernel's
+            try:
+                return original(arg)
+            finally:
+                _takes_arguments[0] = before
         data = torch.tensor([arg], dtype=torch.float32).numpy()
         return tl.core.tensor(TensorHandle(data, tl.float32), tl.float32)
 
@@ -456,7 +466,7 @@ def _with_memory(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_make_tensor_descriptor(self: Any, *given: Any, **named: Any) -> Any:
         allocator = _allocation._allocator.get()  # noqa: SLF001 - there is no public place for it
-        if isinstance(allocator, _allocation.NullAllocator):
+        if isinstance(allocator, _allocation.NullAllocator) and not _takes_arguments[0]:
             allocator(0, 1, None)  # raises
         return original(self, *given, **named)
 
@@ -466,7 +476,9 @@ def _with_memory(original: Callable[..., Any]) -> Callable[..., Any]:
 def _cutting(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def cut(self: Any, source: Any, *rest: Any) -> Any:
-        return original(self, _as_divided(source), *rest)
+        result = original(self, _as_divided(source), *rest)
+        result.data = altered.cut(result.data)
+        return result
 
     return cut
 
@@ -670,6 +682,7 @@ def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         cuts = function in (numpy.floor, numpy.ceil, numpy.trunc)
         operands = [_operand(item.handle, cuts) if isinstance(item, tl.core.tensor) else item for item in given]
         data = function(*operands)
+        data = altered.cut(data) if cuts else data
         kind = tl.int32 if data.dtype.kind == "b" else like.dtype.scalar
         data = data.astype("int32" if data.dtype.kind == "b" else like.handle.data.dtype)
         whole = tl.block_type(kind, list(data.shape)) if like.type.is_block() else kind

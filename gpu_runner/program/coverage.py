@@ -179,6 +179,17 @@ class Decisions:
         return VARIES if any(self._operand(part, items) is VARIES for part in parts) else OPAQUE
 
     @contextmanager
+    def aside_in(self, other: Decisions) -> Iterator[None]:
+        """Note what is decided meanwhile in another one."""
+        names = [each.name for each in fields(self) if each.name != "is_paused"]
+        known = {name: getattr(self, name) for name in names}
+        vars(self).update({name: getattr(other, name) for name in names})
+        try:
+            yield
+        finally:
+            vars(self).update(known)
+
+    @contextmanager
     def undone_by_errors(self) -> Iterator[None]:
         """Forget what is noted meanwhile where it ends with an exception: what was decided there was never judged."""
         names = [each.name for each in fields(self) if each.name != "is_paused"]

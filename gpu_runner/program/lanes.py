@@ -11,7 +11,7 @@ import linecache
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -513,6 +513,7 @@ def _happened(data: Any) -> int:
 
 _DECIDES, _COMPUTES, _LOOPS_OVER = "__kernelsmith_decides__", "__kernelsmith_computes__", "__kernelsmith_loops__"
 _BRANCHES, _REACHES = "__kernelsmith_branches__", "__kernelsmith_reaches__"
+_ASIDE = "__kernelsmith_aside__"
 _LOOKS_UP, _CUTS = "__kernelsmith_looks_up__", "__kernelsmith_cuts__"
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv,
@@ -530,9 +531,13 @@ class Noting(ast.NodeTransformer):
     """A kernel's tree that has what it decides and computes of plain numbers noted, each call at the place of its expression."""
 
     def __init__(self) -> None:
+        self._given: set[str] = set()  # parameters that are not bound again
         self._counted: set[str] = set()  # names that loops count, of which a compiled kernel has a scalar
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        _leave_out_assertions(node)
+        stored = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        self._given = {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)} - stored
         node.body = [self.visit(statement) for statement in node.body]
         return node
 
@@ -556,6 +561,9 @@ class Noting(ast.NodeTransformer):
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
+        if _only_waits(node):
+            node.test = _put_aside(node.test)
+            return node
         return self.visit_If(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
@@ -589,6 +597,9 @@ class Noting(ast.NodeTransformer):
         return _call(_COMPUTES, node, ast.Constant(type(node.op).__name__), node.left, node.right)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if _is_claim_of_size(node, self._given):
+            node.args = [_put_aside(node.args[0])]
+            return node
         if _is_assertion(node) and all(map(_asks_alone, node.args)):
             return node  # which only refuses
         self.generic_visit(node)
@@ -633,6 +644,12 @@ def _call(name: str, at: ast.expr, *args: ast.expr) -> ast.Call:
     return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), list(args), []), at)
 
 
+def _put_aside(node: ast.expr) -> ast.expr:
+    """An expression of which nothing is noted."""
+    nothing = ast.arguments([], [], None, [], [], None, [])
+    return _call(_ASIDE, node, ast.copy_location(ast.Lambda(nothing, node), node))
+
+
 def _decided(node: ast.expr) -> ast.expr:
     """A condition of whose parts each has its outcome noted."""
     if isinstance(node, ast.BoolOp):
@@ -643,6 +660,87 @@ def _decided(node: ast.expr) -> ast.expr:
         is_noted = isinstance(node, ast.Compare) or _is_noted(node)
         return _call(_BRANCHES, node, node if is_noted else _call(_DECIDES, node, node))
     return node
+
+
+_AT_RUN_TIME = "device_assert"  # which a launch carries out in debugging alone, and nothing hangs on
+_OF_VALUES = _ASKING | words(
+    "sum max min abs exp log sqrt program_id num_programs reduce_or xor_sum"
+)  # write and read no memory
+
+
+def _leave_out_assertions(kernel: ast.FunctionDef) -> None:
+    """Take from a kernel what it asserts as it runs, and names that it binds for that alone: it computes the same without."""
+    asserted: set[str] = set()  # names
+    left = True
+    while left:
+        read = {part.id for part in ast.walk(kernel) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+        left = False
+        for node in ast.walk(kernel):
+            for name in ("body", "orelse"):
+                block = getattr(node, name, None)
+                if not isinstance(block, list):
+                    continue
+                kept = [each for each in block if not _says_nothing(each, asserted - read)]
+                for each in (each for each in block if each not in kept):
+                    asserted |= {part.id for part in ast.walk(each) if isinstance(part, ast.Name)}
+                    left = True
+                if len(kept) < len(block):
+                    block[:] = kept or ([ast.copy_location(ast.Pass(), block[0])] if name == "body" else [])
+
+
+def _says_nothing(statement: ast.stmt, unread: Collection[str]) -> bool:
+    """Whether a statement asserts something of values as the kernel runs, or binds a name that nothing reads any more."""
+    if isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+        is_unread = len(statement.targets) == 1 and isinstance(target, ast.Name) and target.id in unread
+        return is_unread and _asks_alone(statement.value, _OF_VALUES)
+    if isinstance(statement, ast.If):
+        is_empty = isinstance(statement.body[0], ast.Pass) and len(statement.body) == 1 and not statement.orelse
+        return is_empty and _asks_alone(statement.test, _OF_VALUES)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == _AT_RUN_TIME):
+        return False
+    return all(_asks_alone(each, _OF_VALUES) for each in (*call.args, *(each.value for each in call.keywords)))
+
+
+def _only_waits(loop: ast.While) -> bool:
+    """Whether a loop asks an atomic that changes no memory until it gives what is awaited: behind it, it has."""
+    functions = [part.func for part in ast.walk(loop.test) if isinstance(part, ast.Call)]
+    asked = [func.attr for func in functions if isinstance(func, ast.Attribute) and func.attr.startswith("atomic_")]
+    is_empty = not loop.orelse and all(isinstance(statement, ast.Pass) for statement in loop.body)
+    return (
+        is_empty
+        and len(asked) == 1
+        and _changes_nothing(loop.test, asked[0])
+        and _asks_alone(loop.test, {*_ASKING, *asked})
+    )
+
+
+def _changes_nothing(test: ast.expr, name: str) -> bool:
+    """Whether the atomic of this name swaps a number for the same one, or adds zero."""
+    calls = (part for part in ast.walk(test) if isinstance(part, ast.Call))
+    given = next(call.args[1:] for call in calls if getattr(call.func, "attr", "") == name)
+    if name == "atomic_cas":
+        return len(given) == 2 and ast.dump(given[0]) == ast.dump(given[1])
+    is_zero = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
+    return name == "atomic_add" and is_zero
+
+
+def _is_claim_of_size(call: ast.Call, given: Collection[str]) -> bool:
+    """Whether ``tl.assume`` says of an argument that it is above zero, as of a size: of none there is nothing to compute."""
+    said = call.args[0] if len(call.args) == 1 and not call.keywords else None
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "assume" and isinstance(said, ast.Compare)):
+        return False
+    sides = said.left, said.comparators[0]
+    larger, least = sides if isinstance(said.ops[0], ast.Gt) else sides[::-1]
+    is_order = len(said.ops) == 1 and isinstance(said.ops[0], ast.Gt | ast.Lt)
+    return (
+        is_order
+        and isinstance(larger, ast.Name)
+        and larger.id in given
+        and isinstance(least, ast.Constant)
+        and least.value == 0
+    )
 
 
 def _only_refuses(node: ast.If) -> bool:
@@ -671,15 +769,15 @@ def _is_false(assertion: ast.Call) -> bool:
     return isinstance(asked, ast.Constant) and not asked.value
 
 
-def _asks_alone(node: ast.expr) -> bool:
+def _asks_alone(node: ast.expr, asking: Collection[str] = _ASKING) -> bool:
     """Whether an expression writes no memory and calls no kernel, which may."""
     calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
     return all(
         call.id in dir(builtins)
         if isinstance(call, ast.Name)
-        else isinstance(call, ast.Attribute) and call.attr in _ASKING
+        else isinstance(call, ast.Attribute) and call.attr in asking
         for call in calls
-    )
+    ) and not any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
 
 
 def _is_noted(node: ast.expr) -> bool:
@@ -744,6 +842,14 @@ def _sequence_notes(decisions: Decisions) -> dict[str, Callable[..., Any]]:
     return {_LOOPS_OVER: loops_over, _LOOKS_UP: looks_up, _CUTS: cuts}
 
 
+def _computed_aside(decisions: Decisions, compute: Callable[[], Any]) -> Any:
+    before, decisions.is_paused = decisions.is_paused, True
+    try:
+        return compute()
+    finally:
+        decisions.is_paused = before
+
+
 def _reaching(decisions: Decisions) -> Callable[..., Any]:
     """What carries out the loads behind `and` and `or` where Python stops before them: of scalars a compiled kernel goes by all
     operands."""
@@ -751,11 +857,7 @@ def _reaching(decisions: Decisions) -> Callable[..., Any]:
 
     def reaches(value: Any, stops: bool, is_counted: bool, behind: Callable[[], Any]) -> Any:
         if (is_counted or isinstance(value, core.tensor)) and bool(value) is stops:
-            before, decisions.is_paused = decisions.is_paused, True
-            try:
-                behind()
-            finally:
-                decisions.is_paused = before
+            _computed_aside(decisions, behind)
         return value
 
     return reaches
@@ -795,6 +897,7 @@ def _watch_constants(interpreter: Any, decisions: Decisions) -> None:
         return result
 
     noting.update({_DECIDES: decides, _BRANCHES: branches, _COMPUTES: computes, _REACHES: _reaching(decisions)})
+    noting[_ASIDE] = functools.partial(_computed_aside, decisions)
     noting.update(_sequence_notes(decisions))
     transform = interpreter.FunctionRewriter._transform_ast  # noqa: SLF001 - there is no public place for it
 

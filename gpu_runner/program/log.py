@@ -19,7 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.contracts.verify import Status
 from gpu_runner.messages import Work
-from gpu_runner.program import lookups, threads, tiles
+from gpu_runner.program import altered, lookups, threads, tiles
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.mode import Mode
 from gpu_runner.program.objects import Violation, unproved
@@ -498,7 +498,8 @@ def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:
 
         def launch() -> Any:
             if log.ahead is None:
-                return original(self, *args, grid=grid, **named)
+                given, by_name = altered.arguments(self.arg_names, args, named)
+                return original(self, *given, grid=grid, **by_name)
             with log.ahead():  # of autograd's thread, too, which knows nothing of what surrounds the call
                 return original(self, *args, grid=grid, **named | {"warmup": True})
 

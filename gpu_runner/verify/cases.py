@@ -387,7 +387,8 @@ def plan_cases(
     fitted = [case if case.name in _FITTED else _fitted(problem, case, limit) for case in cases]
     if interpreted:
         fitted = [case if case.name in _FITTED else replace(case, sizes=_lightened(case.size_of)) for case in fitted]
-    return tuple(replace(case, seed=draws.seed(f"case {place}")) for place, case in enumerate(fitted))
+    found = [replace(case, sizes=_with_values(problem.inputs, case.sizes)) for case in fitted]
+    return tuple(replace(case, seed=draws.seed(f"case {place}")) for place, case in enumerate(found))
 
 
 _BOUNDARY = "around a constant"
@@ -1382,6 +1383,12 @@ def _is_light(problem: Problem, sizes: Mapping[str, int]) -> bool:
 
 def _fitted(problem: Problem, case: Case, limit: int) -> Case:
     return replace(case, sizes=_fit(problem.inputs, case.size_of, limit))
+
+
+def _with_values(inputs: Sequence[InputSpec], sizes: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """Sizes that whole numbers below them have room for: of those from 1 on there is none below 1."""
+    least = {spec.high: (spec.low or 0) + 1 for spec in inputs if isinstance(spec.high, str)}
+    return tuple((dim, max(size, least.get(dim, size)) if size else size) for dim, size in sizes)
 
 
 def _lightened(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

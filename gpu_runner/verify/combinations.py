@@ -7,9 +7,11 @@ host code decides and computes with each, and those are put together that have m
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 MOST_VALUES = 8  # of one expression; with more it is a number, of which each call has another
 
@@ -37,19 +39,30 @@ def meetings(cases: Sequence[Seen], sizes: Sequence[Signature]) -> Iterator[tupl
     alike: dict[Signature, list[int]] = {}
     for place, signature in enumerate(sizes):
         alike.setdefault(_only(signature, of_sizes), []).append(place)
-    seen = set().union(*(_pairs(_only(case.decided, varies), case.features) for case in cases))
-    left = {
-        (signature, place): _pairs(signature | _only(case.decided, varies - of_sizes), case.features)
-        for signature in alike
+    pairs = _Pairs()
+    for case in cases:
+        pairs.add(pairs.met(_only(case.decided, varies), case.features))
+    besides = [_only(case.decided, varies - of_sizes) for case in cases]
+    turns = [itertools.cycle(places) for places in alike.values()]
+    calls = [
+        (turn, place, pairs.met(signature | besides[place], case.features))
+        for turn, signature in zip(turns, alike, strict=True)
         for place, case in enumerate(cases)
-    }
-    turns = {signature: itertools.cycle(places) for signature, places in alike.items()}
+    ]
+    # A call has no more new pairs than it had before others: only those that come first are counted again.
+    left = [(-pairs.new(met), at) for at, (*_, met) in enumerate(calls)]
+    heapq.heapify(left)
     while left:
-        best = max(left, key=lambda one: len(left[one] - seen))
-        if not left[best] - seen:
+        known, at = left[0]
+        turn, place, met = calls[at]
+        if (now := -pairs.new(met)) > known:
+            heapq.heapreplace(left, (now, at))
+            continue
+        if not now:
             return
-        seen |= left.pop(best)
-        yield next(turns[best[0]]), best[1]
+        heapq.heappop(left)
+        pairs.add(met)
+        yield next(turn), place
 
 
 def covering(signatures: Sequence[Signature], most: int) -> Iterator[int]:
@@ -79,5 +92,39 @@ def _only(signature: Signature, keys: Collection[object]) -> Signature:
     return frozenset(item for item in signature if item[0] in keys)
 
 
-def _pairs(decided: Signature, features: Signature) -> set[frozenset[Item]]:
-    return {frozenset((one, other)) for one in decided for other in (*decided, *features)}
+class _Met(NamedTuple):
+    """Items that meet in a call: those of host code by place, and as bits of a number, and properties of inputs as such bits."""
+
+    places: list[int]
+    decided: int
+    features: int
+
+
+class _Pairs:
+    """Which pairs were met: of two items of host code, an item with itself too, and of one and a property of inputs."""
+
+    def __init__(self) -> None:
+        self._decided: dict[Item, int] = {}
+        self._features: dict[Item, int] = {}
+        self._rows: list[tuple[int, int]] = []  # by item of host code, those from it on and the properties that it met
+
+    def met(self, decided: Signature, features: Signature) -> _Met:
+        """Items that meet in a call."""
+        places = [self._decided.setdefault(item, len(self._decided)) for item in decided]
+        self._rows += [(0, 0)] * (len(self._decided) - len(self._rows))
+        others = [self._features.setdefault(item, len(self._features)) for item in features]
+        return _Met(places, sum(1 << place for place in places), sum(1 << place for place in others))
+
+    def new(self, met: _Met) -> int:
+        """How many of the pairs of a call were not met before."""
+        rows, count = self._rows, 0
+        for place in met.places:
+            row, beside = rows[place]
+            count += (met.decided >> place << place & ~row).bit_count() + (met.features & ~beside).bit_count()
+        return count
+
+    def add(self, met: _Met) -> None:
+        """Count the pairs of a call as met."""
+        for place in met.places:
+            row, beside = self._rows[place]
+            self._rows[place] = row | met.decided >> place << place, beside | met.features

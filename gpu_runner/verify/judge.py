@@ -24,7 +24,16 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import Isolation, RunnerError
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
 from gpu_runner.contracts.reading import language_of
-from gpu_runner.contracts.verify import CandidateSource, Check, Composed, Evidence, Status, Verdict, VerifyRequest
+from gpu_runner.contracts.verify import (
+    CandidateSource,
+    Check,
+    Composed,
+    Evidence,
+    SourceFile,
+    Status,
+    Verdict,
+    VerifyRequest,
+)
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
 from gpu_runner.messages import (
@@ -46,6 +55,7 @@ from gpu_runner.messages import (
 )
 from gpu_runner.numerics.measures import THREADS, keep_pages, share_steps
 from gpu_runner.peaks import GPUS
+from gpu_runner.program.altered import ABOVE, BELOW, HALF, TWICE
 from gpu_runner.program.coverage import BOTH
 from gpu_runner.program.devices import DRIVER_COUNTS
 from gpu_runner.program.imports import Library
@@ -99,6 +109,7 @@ from gpu_runner.verify.interface import other_names
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import (
     MOST_FOLLOWED,
+    constants_around,
     demanded,
     functions_of,
     kept_functions,
@@ -146,6 +157,9 @@ AT_SCALE = 3 if THREADS > 1 else 1  # children beside a GPU that are called at t
 DECIDING_S = 4.0  # in which it is asked what host code decides in calls that nobody judges
 LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the other way must leave the original's trail
 MOST_OUTSIDE = 6  # sets of kernels that are called with indices out of range
+LEAST_ALTERED, MOST_ALTERED = 3, 8  # usual cases that are run with something made otherwise, all of which must be right
+MOST_OF_ALTERED = 2**14  # elements of their inputs
+MOST_HALVED = 6  # constants of kernels of which half and twice is tried
 MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
 COMPILED_FOR, COMPILING_S = "sm_90", 60.0  # see `child.uncompiled`; of a case, on a host that may be busy
@@ -194,6 +208,7 @@ class _Trial:
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     decided: dict[object, SeenOutcomes] = field(default_factory=dict)  # in each child so far
     launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
+    small: list[_Tried] = field(default_factory=list)  # usual cases of few elements
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
     )
@@ -210,6 +225,9 @@ class _Trial:
         self.decisions = joined(self.decided.values())
         if proof.case.content is Content.ordinary and all(size > 1 for _, size in proof.case.sizes):
             self.launching.setdefault(frozenset(answer.launched), (proof, peer))
+            elements = sum(tensor.numel() for tensor in proof.inputs.values())
+            if answer.launched and elements <= MOST_OF_ALTERED and len(self.small) < MOST_ALTERED and not answer.asked:
+                self.small.append((proof, peer))
 
     def take(self, examined: Examined, launched: Iterable[str] = ()) -> None:
         """Add what came of a case, and the kernels that were launched in it."""
@@ -514,7 +532,7 @@ def judge_beside(
         importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
         if beside is not None and importing is not None:
             beside.followed(importing.follow)
-        written = [file.path for file in candidate.screened_files]
+        written = candidate.screened_files
         overwrites = tuple(standing.overwrites)
         calling = stack.enter_context(_CallingAtScale(candidate, context, scaled))
         again = None if original is None else _door_of_original(original, context)
@@ -904,13 +922,13 @@ def _try(
     rest: Rest = _no_more,
     importing: _Importing | None = None,
     original: Door | None = None,
-    written: Collection[str] = (),
+    written: Sequence[SourceFile] = (),
     compiling: _Compiling | None = None,
     ahead: _Ahead | None = None,
 ) -> _Trial:
     """Run a candidate in all cases; those of ``rest`` are added to the others, and those that ran ``ahead`` are run no more.
 
-    ``original`` opens what it is judged beside, ``written`` are the paths of the files that the candidate brings.
+    ``original`` opens what it is judged beside, ``written`` are the files that the candidate brings.
     """
     trial = _Trial() if importing is None else _Trial(follow=importing.follow)
     beside: list[Callable[[CallForm], None]] = [each.begin for each in (calling, compiling) if each is not None]
@@ -943,7 +961,8 @@ def _try(
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
                 _decide_outside(trial, session, overwrites)
-                _decide_as_original(trial, session, cases, written)
+                _decide_altered(trial, session, overwrites, written)
+                _decide_as_original(trial, session, cases, {file.path for file in written})
                 scale = cases[0][0].scale if original is None else None
                 again = None if original is None else functools.partial(original, cases[0][0].form)
                 if calling is not None and not session.gpu:
@@ -972,6 +991,41 @@ def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection
                 continue  # it has no guard, and need have none
             # What was computed of usual indices and never changed stays among them.
             trial.decisions |= joined((trial.decided | {child: answer.decided}).values())
+
+
+def _decide_altered(
+    trial: _Trial, session: ChildSession, overwrites: Collection[str], written: Sequence[SourceFile]
+) -> None:
+    """Count the other outcome of what kernels decide where it is seen with something made otherwise, and all answers are right.
+
+    So a correction is judged that no case needs, or a loop over further blocks where a row has one: see ``program.altered``.
+    """
+
+    def left() -> list[SeenDecision]:
+        paths = {file.path for file in written}
+        return [one for one, seen in trial.decisions.items() if one.in_kernel and seen != BOTH and one.path in paths]
+
+    constants = constants_around(left(), written)[:MOST_HALVED]
+    for what in (ABOVE, BELOW, *(f"{how}{name}" for name in constants for how in (HALF, TWICE))):
+        single = left()
+        if session.gpu or not single or len(trial.small) < LEAST_ALTERED:
+            return
+        decided: Mapping[SeenDecision, int] = {}
+        try:
+            for proof, peer in trial.small:
+                once = replace(proof, uses=(), other=None, once=True)
+                call = _call(once, peer, overwrites)
+                reply = session.call(RunCase(call.call, altered=what), call.tensors, check=expecting(once))
+                answer = read_answer(reply)
+                if _examined(once, answer, "cpu", peer, overwrites).findings:
+                    break
+                decided = answer.decided.outcomes
+            else:
+                turned = {one for one in single if decided.get(one, 0) | trial.decisions[one] == BOTH}
+                if turned:  # what is decided there alone is demanded
+                    trial.decisions = {**decided, **trial.decisions, **dict.fromkeys(turned, BOTH)}
+        except ChildError:
+            continue  # it needs what was made otherwise
 
 
 def _decide_as_original(
@@ -1682,6 +1736,7 @@ class _Interpreting:
                 pool.shutdown(cancel_futures=True)
                 if own and not self._left:
                     _decide_outside(seen, session, overwrites, session)
+                    _decide_altered(seen, session, overwrites, self._candidate.screened_files)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, INTERPRETED, label))
         except ChildFailed as error:

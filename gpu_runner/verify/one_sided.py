@@ -37,6 +37,21 @@ def one_sided(outcomes: Mapping[SeenDecision, int], files: Sequence[SourceFile])
     return tuple(_evidence(decision, outcomes[decision]) for decision in found if decision not in passed)
 
 
+def constants_around(decisions: Iterable[SeenDecision], files: Sequence[SourceFile]) -> list[str]:
+    """The ``tl.constexpr`` parameters of the functions in which these decisions stand, in order."""
+    found: dict[str, None] = {}
+    lines = {(decision.path, decision.line) for decision in decisions}
+    for file in files:
+        for node in ast.walk(parse_bounded(file.text)) if any(path == file.path for path, _ in lines) else ():
+            if isinstance(node, ast.FunctionDef):
+                inside = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                if any(path == file.path and line in inside for path, line in lines):
+                    given = (*node.args.args, *node.args.kwonlyargs)
+                    names = [arg.arg for arg in given if arg.annotation and "constexpr" in ast.unparse(arg.annotation)]
+                    found |= dict.fromkeys(names)
+    return list(found)
+
+
 def with_indices_outside(proof: Proof) -> Iterator[Proof]:
     """A case with indices that are too large, what torch ignores, and further below zero by turns; each place has each once.
 

@@ -96,11 +96,11 @@ def _by_rows(first: torch.Tensor, near: torch.Tensor, stream: torch.Generator) -
 
 
 def best_indices(spec: InputSpec, problem: Problem, case: Case, made: dict[str, torch.Tensor]) -> torch.Tensor | None:
-    """Of each row of another input the index of its largest element; None where there is none of the form."""
+    """Of each row of another input the index of its largest element within its range; None where there is none."""
     if case.indices is not Indices.best or not isinstance(spec.high, str):
         return None
     for other in problem.inputs:
         values = made[other.name]
         if other.dims == (*spec.dims, spec.high) and values.is_floating_point() and values.shape[-1]:
-            return values.argmax(-1).to(made[spec.name].dtype)
+            return values.argmax(-1).clamp(min=spec.low or 0).to(made[spec.name].dtype)
     return None

@@ -231,7 +231,7 @@ def _unbounded(problem: Problem, names: Collection[str], stream: random.Random) 
         default = spec.default
         if spec.name not in names or not isinstance(default, float) or not TINY <= abs(default) < math.inf:
             continue
-        if _is_unbounded(problem.source, spec.name):
+        if _is_unbounded(problem.source, spec.name) and not _is_handed_as(is_share, problem.source, spec.name):
             yield spec, default
 
 
@@ -278,6 +278,11 @@ def _is_handed_as(says: Callable[[str], bool], source: str, name: str) -> bool:
     tree = _tree_of(source)
     handed = (node for node in ast.walk(tree) if isinstance(node, ast.keyword)) if tree is not None else ()
     return any(says(one.arg or "") and isinstance(one.value, ast.Name) and one.value.id == name for one in handed)
+
+
+def is_share(name: str) -> bool:
+    """Whether a parameter of torch's of this name is a share, which torch takes for zero below zero and refuses beyond one."""
+    return name == "label_smoothing"
 
 
 def is_seed(name: str) -> bool:

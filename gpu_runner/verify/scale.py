@@ -30,7 +30,7 @@ from gpu_runner.numerics.compare import Truth, compare
 from gpu_runner.numerics.measures import own_error
 from gpu_runner.numerics.tolerances import ERROR_RATIO, ValueComparison
 from gpu_runner.reply import ChildReply
-from gpu_runner.verify.cases import Case, Content, MemoryLayout, columns_of
+from gpu_runner.verify.cases import Case, Content, Indices, MemoryLayout, columns_of
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
 from gpu_runner.verify.honesty import computed_by_torch
@@ -55,6 +55,10 @@ FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, a
 # Operations on blocks of a launch of which all programs run where the few leave places of an answer: in the first call, and in one
 # with at most so many columns, so that a program takes few.
 MOST_AGAIN, NARROW = 200_000, 64
+NARROW_BESIDE_TABLES, MOST_OF_TABLES = (
+    16,
+    2**21,
+)  # columns of that one where indices name rows of a table, and the product
 MIDDLE, LEAST_FOR_MIDDLE, STEP_OF_MIDDLE = (0.3, 0.7), 512, 64  # of many places; one beyond a multiple, as tiles begin
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
@@ -486,6 +490,11 @@ def _calls(
     kinds = itertools.islice(kinds_of([_apart(case) for case in cases], stream), LIKE_CASES)
     layouts = stream.sample(_LAYOUTS, len(_LAYOUTS))
     after = range(SQUARE + 1, SQUARE + 1 + len(layouts))
+    # Of these each row can be named, the last one too: an index may be kept in a dtype that has not all of them.
+    tables = {spec.high for spec in problem.inputs if isinstance(spec.high, str)} - {
+        *columns_of(problem),
+        *batch.places,
+    }
     permuted = next(place for place in after if layouts[place % len(layouts)] is MemoryLayout.permuted)
     turns = [None, None, *kinds, None, None]
     for place, kind in enumerate(turns):
@@ -497,7 +506,8 @@ def _calls(
             full |= {dim: _times(full[dim], WIDER, stream) for dim in columns}
         longest = max(batch.places, key=lambda dim: full[dim])
         if is_narrow:
-            full |= {dim: min(size, NARROW) for dim, size in full.items() if dim not in batch.places}
+            columns_each = NARROW_BESIDE_TABLES if tables else NARROW
+            full |= {dim: min(full[dim], columns_each) for dim in full.keys() - batch.places.keys() - tables}
         elif place == SQUARE and columns:  # as many rows as columns
             full |= {longest: full[columns[0]]}
         if is_far:  # along one dimension
@@ -505,11 +515,14 @@ def _calls(
         is_deep = place in (0, permuted) and _product(full, batch.places) > MOST_FEW
         most = LEAST_PLACES if is_deep else max(PLACES)
         counts = {dim: min(count, most, full[dim]) for dim, count in batch.places.items()}
-        full = _within(problem, full, counts, MOST_DEEP if is_deep else MOST_FEW, keeps_rows=is_far)
+        room = MOST_DEEP if is_deep else MOST_OF_TABLES if is_narrow and tables else MOST_FEW
+        full = _within(problem, full, counts, room, keeps_rows=is_far)
         plain = Case("at scale", (), dtype, 0, workload.scalars)
         if place:  # in the first call they stay what they are
             full = _cheap(oracle, full, counts, plain)
-        plain = replace(plain, sizes=tuple((full | counts).items()))
+        plain = replace(
+            plain, sizes=tuple((full | counts).items()), indices=Indices.ends if is_narrow and tables else plain.indices
+        )
         case = replace(
             kind or plain, sizes=plain.sizes, seed=draws.seed(f"at scale {place}"), layout=MemoryLayout.dense
         )

@@ -226,7 +226,26 @@ class HostCode:
                 self._pure(statement.value)
                 for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
                     self._bind_names(target)
+            elif isinstance(statement, ast.Return):
+                self._only_computes(self._function.node.body)  # what comes behind this is done or not, too
+                self._function.returns.add(ALL)
             elif not isinstance(statement, ast.Pass | ast.Raise):
+                raise _EscapesError
+
+    def _only_computes(self, body: Iterable[ast.stmt]) -> None:
+        """What a function does is to give names values and to return one."""
+        for place, statement in enumerate(body):
+            if isinstance(statement, ast.If):
+                self._pure(statement.test)
+                self._only_computes([*statement.body, *statement.orelse])
+            elif isinstance(statement, _SIMPLE):
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                if not all(isinstance(target, ast.Name) for target in targets):
+                    raise _EscapesError
+                self._pure(statement.value)
+            elif isinstance(statement, ast.Return):
+                self._pure(statement.value)
+            elif not isinstance(statement, ast.Pass | ast.Raise) and not _is_docstring(place, statement):
                 raise _EscapesError
 
     def _return(self, value: ast.expr | None) -> None:
@@ -441,6 +460,10 @@ def _followed(node: ast.Call, depends: Sequence[bool]) -> Iterator[tuple[int, st
     for place, does in enumerate(depends):
         if does:
             yield place, node.keywords[place - len(node.args)].arg if place >= len(node.args) else None
+
+
+def _is_docstring(place: int, statement: ast.stmt) -> bool:
+    return not place and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _parameters(node: ast.FunctionDef) -> set[str]:

@@ -411,7 +411,8 @@ class Oracle:
         )
         given = [_with_order_of_rows(item, proof) for item in outputs if item is not None]
         if proof.case.special is Special.ties:
-            given = [replace(item, truth=_with_ties(item.truth)) for item in given]
+            size = max((rms(each) for each in proof.inputs.values() if each.is_floating_point()), default=0.0)
+            given = [replace(item, truth=_with_ties(item.truth, size)) for item in given]
         proof = replace(proof, outputs=tuple(given))
         with span("drawing and scaling"):
             proof = replace(proof, upstream=_upstream(proof) if upstream is None else upstream)
@@ -505,9 +506,12 @@ def _with_ordinary(proof: Proof) -> Proof:
     return replace(proof, outputs=tuple(marked(item) for item in proof.outputs), gradients=gradients)
 
 
-def _with_ties(truth: Truth) -> Truth:
-    """The truth without the jumps of its runs with noise: of numbers so exact a tie is decided as the reference decides it."""
-    jump = SETTLED * rms(truth.exact)
+def _with_ties(truth: Truth, size: float) -> Truth:
+    """The truth without the jumps of its runs with noise: of numbers so exact a tie is decided as the reference decides it.
+
+    Where it is zero throughout, as a mean of these numbers, jumps are told from noise by the ``size`` of inputs.
+    """
+    jump = SETTLED * (rms(truth.exact) or size)
     runs = (torch.where((run - truth.exact).abs() > jump, truth.exact, run) for run in truth.shaken)
     return replace(truth, shaken=tuple(runs)) if truth.exact.is_floating_point() else truth
 

@@ -2289,6 +2289,23 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "The row of a packed triangle by a root that is cut to a whole number, and approximate on a GPU.",
     ),
+    "row_in_float16": NewCheat(
+        "take_rows", 7, "forward", "whole", "The row of a table is kept in float16: of those beyond 2048 not all are."
+    ),
+    "correction_to_zero": NewCheat(
+        "lower_triangle",
+        2,
+        "forward",
+        "whole",
+        "The same with a correction that no case needs, and that gives another row than the one before.",
+    ),
+    "further_blocks_not_scaled": NewCheat(
+        "rms_forward",
+        2,
+        "forward",
+        "whole",
+        "A loop over further blocks of a row, which no case has, forgets the norm.",
+    ),
     "memory_without_a_device": NewCheat(
         "rms_norm", 11, "forward", "whole", "A workspace made without a device lies on the CPU."
     ),

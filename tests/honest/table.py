@@ -175,5 +175,20 @@ HONEST: dict[str, Honest] = {
     "row_mean_tuned_by_columns": Honest("row_mean", "triton.autotune with a prune by what its key names"),
     "clamp_hands_on_nan": Honest("clamped", "tl.clamp that hands on NaN"),
     "row_mean_of_constant_blocks": Honest("row_mean", "a loop over a constant number of blocks"),
+    "packed_triangle_corrected": Honest(
+        "lower_triangle", "a root cut to a whole number, and put right where it is off"
+    ),
+    "rms_further_blocks": Honest("rms_forward", "a loop over further blocks, of which no row has any"),
+    "rms_rows_asserted": Honest("rms_forward", "tl.device_assert and tl.assume of what always holds"),
+    "row_moments_of_lanes": Honest("row_moments", "a mean and variance of each lane, merged by tl.reduce over triples"),
+    "mean_square_in_turn": Honest(
+        "mean_square", "programs that add up in the order of their tickets, each after a wait"
+    ),
+    "rope_head_groups": Honest(
+        "rope_heads", "heads by groups of four, a mask over half of a head, of which all is there"
+    ),
+    "relu_squared_one_tile": Honest(
+        "relu_squared", "a library's form for elements: a tile or several a program, warps by what a helper returns"
+    ),
     "relu_squared_described_backward": Honest("relu_squared", "descriptors in both passes, each with an allocator"),
 }

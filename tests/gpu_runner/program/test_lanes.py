@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from gpu_runner.contracts.problem import parse_problem
 from gpu_runner.errors import ChildError
 from gpu_runner.messages import RunCase, WarmUp
 from gpu_runner.program.coverage import BOTH, FAILED
+from gpu_runner.program.lanes import _only_waits
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.cases import Case, Content
 from gpu_runner.verify.judge import prove
@@ -63,6 +65,9 @@ HIDDEN = {
     "a loop over nothing": "[x for _ in range(20000, n, 16)]",
     "a branch on a quotient of constants": "x if tl.full((), 1.0, tl.float32) / 3.0 > 0.4 else x + 1",
     "the second part of a branch on constants": "x if 2 > 1 and tl.full((), 2.0, tl.float32) > 3.0 else x + 1",
+    "a mask that is asserted, too": "tl.where(x < 1e8, x, 0.0); tl.device_assert(x < 1e8)",
+    "an assertion that writes": "x; tl.device_assert(tl.atomic_add(flags_ptr + 11, 0) + n > 0)",
+    "a claim of a difference": "x; tl.assume(30000 - n > 0)",
     "a loop over a constant of run time": "[x for _ in range(tl.full((), 0.5, tl.float32).to(tl.int32))]",
 }
 # Each decides by what the file fixes alone, or refuses.
@@ -72,6 +77,9 @@ FIXED = {
     "a step of a written loop": "[x for step in tl.static_range(4) if step > 2]",
     "an entry by a step of a written loop": "[(x, x + 1.0, BLOCK)[step] for step in tl.static_range(2)]",
     "a type that is asserted": "x; tl.static_assert(x_ptr.dtype.element_ty != flags_ptr.dtype.element_ty)",
+    "what is asserted as it runs": "x; tl.device_assert(n < 20000, 'too many', mask=n < 30000)",
+    "a name for what is asserted": "x; ok = n + 1 < 20000; fits = ok & (n < 30000); tl.device_assert(fits)",
+    "a size that is claimed": "x; tl.assume(n > 0)",
     "a type": "x * 2.0 if x_ptr.dtype.element_ty == tl.float64 else x",
     "whether a pointer is None": "x if flags_ptr is not None else 0.0",
     "a lock": "tl.atomic_cas(flags_ptr + 7, 0, 1)",
@@ -157,6 +165,25 @@ def test_what_the_file_fixes_is_no_decision(name: str, one_sided: list[tuple[str
     assert not [
         decision for line, decision in one_sided if FIXED[name] in line or "mode == 1" in line or "gain == 1" in line
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("while tl.atomic_cas(lock, n, n) != n:\n    pass", True),
+        ("while tl.atomic_add(lock, 0) < n:\n    pass", True),
+        ("while tl.atomic_cas(lock, n, 7) != n:\n    pass", False),
+        ("while tl.atomic_cas(lock, tl.atomic_xchg(lock, n), tl.atomic_xchg(lock, n)) != n:\n    pass", False),
+        ("while tl.atomic_add(lock, 1) < n:\n    pass", False),
+        ("while tl.atomic_add(lock, 0) < _other(n):\n    pass", False),
+        ("while tl.atomic_add(lock, 0) < n:\n    n -= 1", False),
+        ("while n > 5000:\n    pass", False),
+    ],
+)
+def test_a_loop_that_only_waits_for_an_atomic_is_told_from_others(text: str, waits: bool) -> None:
+    loop = ast.parse(text).body[0]
+    assert isinstance(loop, ast.While)
+    assert _only_waits(loop) is waits
 
 
 @pytest.mark.parametrize(

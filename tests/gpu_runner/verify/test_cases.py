@@ -204,6 +204,29 @@ def test_columns_lie_last_in_the_inputs_of_two_dimensions() -> None:
     assert columns_of(parse_problem(problem_source("rope_halves"))) == ("D",)
 
 
+LENGTHS = """
+import torch
+
+
+def reference(x: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.arange(x.shape[1], device=x.device)[None] < length[:, None], x, 0.0)
+
+
+INPUTS = {"x": "T V", "length": {"dims": "T", "dtype": "int32", "low": 3, "high": "V"}}
+WORKLOADS = [{"T": 64, "V": 512}]
+"""
+
+
+@given(SEEDS)
+def test_a_dimension_has_room_for_the_whole_numbers_below_it(draws: Draws) -> None:
+    problem = parse_problem(LENGTHS)
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
+    assert all(case.size_of["V"] > 3 for case in cases if case.size_of["V"])
+    for case in cases[:8]:
+        lengths = make_inputs(problem, case)["length"]
+        assert ((lengths >= 3) & (lengths < case.size_of["V"])).all()
+
+
 def test_a_reference_that_fails_at_odd_sizes_is_tried_at_even_ones() -> None:
     case = Case("odd", (("T", 7), ("D", 97)), "float32", 1)
     assert [form.sizes for form in fallbacks(case)][:2] == [(("T", 8), ("D", 98)), (("T", 16), ("D", 112))]
@@ -447,6 +470,7 @@ def test_each_dimension_has_a_size_with_the_remainder_that_code_asks_for(draws: 
         ("x + alpha * y", True),
         ("F.leaky_relu(x, alpha)", True),
         ("F.elu(x, alpha=alpha)", True),
+        ("F.cross_entropy(x, y, label_smoothing=alpha)", False),  # a share, which torch takes for zero below
         ("x / alpha", True),
         ("x / (1 - alpha)", False),
         ("torch.where(x > alpha * 3, x, y)", False),

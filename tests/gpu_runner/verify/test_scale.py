@@ -97,6 +97,12 @@ def test_the_call_before_the_last_has_the_rows_of_the_workload_and_few_columns()
     assert narrow.again and narrow.middle is not None
 
 
+def test_that_call_names_the_first_and_last_row_of_a_long_table() -> None:
+    *_, narrow, _ = calls(source_of_problem("take_rows"))
+    assert dict(narrow.sizes) == {"T": 8192, "V": 16000, "H": 16}
+    assert {0, 15999} < set(narrow.proof.inputs["index"].tolist())
+
+
 def test_the_last_call_has_more_rows_than_sixteen_bits_count_to() -> None:
     *_, last = calls(source_of_problem("residual"))
     assert last.many_rows == "T"

@@ -44,6 +44,24 @@ def forward(x, y):
     BLOCK, num_warps = settings(x.numel())
     _kernel[(1,)](x, y, x.numel(), BLOCK=BLOCK, STAGES=2, num_warps=num_warps)
 """,
+    "what a helper returns on each side": """
+def warps_of(n):
+    \"\"\"Warps by width.\"\"\"
+    if n > 100:
+        return 4
+    elif n > 50:
+        return 8
+    else:
+        return 16
+
+def plan(n):
+    BLOCK = min(1024, triton.next_power_of_2(n))
+    return BLOCK, warps_of(BLOCK)
+
+def forward(x, y, n):
+    BLOCK, num_warps = plan(n)
+    _kernel[(1,)](x, y, n, BLOCK=BLOCK, STAGES=2, num_warps=num_warps)
+""",
     "an expression": """
 def forward(x, y, n):
     warps = max(4, min(16, 8 if n > 100 else 4))
@@ -163,6 +181,42 @@ _kernel = functools.partial(_kernel)
 
 def f(x, y, n):
     _kernel[(1,)](x, y, n, num_warps=8 if n > 100 else 4)
+""",
+    "what a helper returns on each side, as a block": """
+def block_of(n):
+    if n > 100:
+        return 64
+    return 32
+
+def f(x, y, n):
+    _kernel[(1,)](x, y, n, BLOCK=block_of(n), STAGES=2)
+""",
+    "a helper that returns before it has done something": """
+def warps_of(n, x):
+    if n > 100:
+        return 4
+    x.zero_()
+    return 8
+
+def f(x, y, n):
+    _kernel[(1,)](x, y, n, BLOCK=64, STAGES=2, num_warps=warps_of(n, x))
+""",
+    "a function that returns before it launches": """
+def f(x, y, n):
+    if n > 100:
+        return y
+    _kernel[(1,)](x, y, n, BLOCK=64, STAGES=2)
+    return y
+""",
+    "a helper whose result is handed on": """
+def warps_of(n):
+    if n > 100:
+        return 4
+    return 8
+
+def f(x, y, n):
+    _kernel[(1,)](x, y, n, BLOCK=64, STAGES=2, num_warps=warps_of(n))
+    return warps_of(n)
 """,
     "another option": "def f(x, y, n):\n    _kernel[(1,)](x, y, n, enable_fp_fusion=n > 100)\n",
     "options in a dict": "def f(x, y, n):\n    d = {'n': n > 100}\n    _kernel[(1,)](x, y, **d)\n",

@@ -13,7 +13,7 @@ from gpu_runner.contracts import CandidateSource, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildOutOfMemory
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify import truth
-from gpu_runner.verify.cases import Case, MemoryLayout
+from gpu_runner.verify.cases import Case, MemoryLayout, Special
 from gpu_runner.verify.judge import choose_cases, prove
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.proof import Proof
@@ -189,3 +189,19 @@ def test_each_input_is_changed_before_the_backward_where_it_is_dense_and_where_i
         counts = Counter(layout for layout, _ in changed)
         assert counts.pop(MemoryLayout.dense) == 4
         assert counts.keys() == set(STRIDED)
+
+
+def test_noise_is_no_jump_where_numbers_with_ties_have_a_mean_of_zero() -> None:
+    problem = parse_problem(source_of_problem("row_moments"))
+    case = Case("ties", (("T", 9), ("H", 58)), "float32", 7, special=Special.ties)
+    mean = prove(problem, [case], surroundings())[0][0].outputs[0].truth
+    assert not mean.exact.any()
+    noise = max(float(run.abs().max()) for run in mean.shaken)
+    assert 1e-8 < noise < 1e-5  # of inputs of a few units
+
+
+def test_jumps_are_none_where_numbers_with_ties_are_rounded() -> None:
+    problem = parse_problem(source_of_problem("fake_quantisation"))
+    case = Case("ties", (("T", 9), ("H", 58)), "float32", 7, scalars=(("step", 0.5),), special=Special.ties)
+    found = prove(problem, [case], surroundings())[0][0].outputs[0].truth
+    assert max(float((run - found.exact).abs().max()) for run in found.shaken) < 0.01
