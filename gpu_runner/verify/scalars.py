@@ -311,7 +311,7 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     if is_padding(spec.name) or _is_handed_as(is_padding, problem.source, spec.name):
         return stream.choice((-2, -1, 0, 1) if kind == "near" else (-2, -1))
     if default < 0:
-        far = stream.choice((-1, 1)) * stream.randint(8, 200)
+        far = stream.choice((-1, 1)) * stream.randint(*(8, 200) if kind == "below" else FAR)
         return stream.choice((default - 1, default + 1, 0, 1)) if kind == "near" else far
     if is_seed(spec.name):
         return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1

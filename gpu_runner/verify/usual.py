@@ -99,11 +99,12 @@ def at_usual_sizes(
     usual = [case for case in cases if case.content is Content.ordinary and not case.is_empty]
     kinds = itertools.chain(kinds_of(usual, stream), (stream.choice(plain) for _ in itertools.count()))
     given = [(sizes, stream.choice(plain)) for sizes in (*many, *tried[:PLAIN])]
-    if halves:  # sums of many rows that are rounded on the way show in it alone
-        given[1] = given[1][0], replace(given[1][1], dtype=stream.choice(halves))
     given += [(deep, odd or stream.choice(plain)), (_square(problem, near, stream), next(kinds))]
     long = [*_long(problem, workloads, going_by_places(oracle, workloads[0], draws))]
     given += [(sizes, stream.choice(plain)) for sizes in long]
+    for place, (own, kind) in enumerate(given):
+        if halves and (place == 1 or own in long):  # sums of many rows that are rounded on the way show there alone
+            given[place] = own, replace(kind, dtype=stream.choice(halves))
     first: Iterable[Proposed] = ()
     if decided is not None:
         first = itertools.islice(_met(tried, stream.choice(plain), usual, draws, decided), MOST_USUAL - PLAIN)

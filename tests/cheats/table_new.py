@@ -2320,4 +2320,53 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "The allocator for the backward's descriptors is set in the forward, and unknown to autograd's thread on a GPU.",
     ),
+    "columns_added_up_in_half": NewCheat(
+        "rows_summed",
+        9,
+        "forward",
+        "whole",
+        "A sum over rows is rounded to half precision after each block of 64 rows.",
+        dtype="bfloat16",
+    ),
+    "kept_rows_counted_in_half": NewCheat(
+        "kept_mean",
+        9,
+        "forward",
+        "whole",
+        "The rows that a mask keeps are counted in the dtype of the input: bfloat16 stops at 256.",
+        dtype="bfloat16",
+    ),
+    "last_row_in_half": NewCheat(
+        "last_positive",
+        9,
+        "forward",
+        "whole",
+        "The number of a row is kept in float16, which has no odd ones beyond 2048.",
+    ),
+    "product_in_tf32": NewCheat(
+        "product_of_float32",
+        11,
+        "forward",
+        "whole",
+        "A product of float32 in Triton's own precision, which is TF32 on a GPU.",
+    ),
+    "vectors_without_strides": NewCheat(
+        "axpy", 7, "forward", "whole", "The stride of a vector is ignored where the problem has vectors alone."
+    ),
+    "mask_without_a_stride": NewCheat(
+        "kept_rows", 7, "forward", "whole", "The stride of a mask with one truth value a row is ignored."
+    ),
+    "rolled_by_two_rows": NewCheat(
+        "rolled", 7, "forward", "whole", "A roll by more than two lengths of a row leads out of it."
+    ),
+    "transposed_is_dense": NewCheat(
+        "relu_squared_of_rows",
+        7,
+        "forward",
+        "whole",
+        "A transposed matrix is taken to be dense: that of a part of a table is not.",
+    ),
+    "slope_at_a_limit_in_half": NewCheat(
+        "clamped_half", 10, "backward", "whole", "The gradient exactly at a limit, in a problem of float16 alone."
+    ),
 }
