@@ -116,7 +116,7 @@ def carried_out(
         request.action,
         payload,
         error,
-        context.held(),
+        context.levels(),
         host.facts(),
         round(duration_s, 3),
         seconds,

@@ -37,7 +37,7 @@ class RunContext:
             raise ValueError(f"there is no tarball {name!r} next to the request")
         return path
 
-    def held(self) -> tuple[Isolation, ...]:
+    def levels(self) -> tuple[Isolation, ...]:
         """The levels in force in every child of the action."""
         if not self.isolation:
             return ()

@@ -60,12 +60,14 @@ def _of_module(oracle: Oracle, case: Case) -> Seeded:
     draws = drawing_source(oracle.problem.source) if sum(sizes) > MOST_SENT else None
     asked = oracle.asked(case) if draws is None else oracle.without_inputs(case, drawn)
     sent = make_call(asked)
-    held = sum(tensor.numel() * tensor.element_size() for name, tensor in asked.inputs.items() if name in oracle.held)
+    state_bytes = sum(
+        tensor.numel() * tensor.element_size() for name, tensor in asked.inputs.items() if name in oracle.state
+    )
     if draws is None:
-        return Seeded(sent, False, held + sum(sizes))
+        return Seeded(sent, False, state_bytes + sum(sizes))
     call = ModuleCall(sent.call, draws, case.seed, case.dtype)
     call = replace(call, digests=oracle.session.call(DigestInputs(call), sent.tensors).message)
-    return Seeded(ChildCall(call, sent.tensors), False, held + sum(sizes))
+    return Seeded(ChildCall(call, sent.tensors), False, state_bytes + sum(sizes))
 
 
 def drawing_source(source: str) -> str | None:

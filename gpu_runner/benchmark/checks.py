@@ -50,19 +50,19 @@ def prove(session: ChildSession, material: Material, timed_pass: Pass) -> Rows:
     secret, call = material.secrets[timed_pass], material.call
     asked = ComputeRows(call.call, secret.place, secret.rows, timed_pass is not Pass.forward)
     reply = session.call(asked, call.tensors)
-    told, tensors = reply.message, [buffer.to_torch() for buffer in reply.tensors]
-    names, count = told.names, len(told.outputs)
-    forms = [*told.outputs, *told.gradients]
+    message, tensors = reply.message, [buffer.to_torch() for buffer in reply.tensors]
+    names, count = message.names, len(message.outputs)
+    forms = [*message.outputs, *message.gradients]
     there = [form for form in forms if form is not None]
-    if len(names) != len(told.gradients) or len(told.natural) != len(names) or len(tensors) != 2 * len(there):
+    if len(names) != len(message.gradients) or len(message.natural) != len(names) or len(tensors) != 2 * len(there):
         raise ValueError("another number of tensors than was told")
     labels = [f"output {place}" for place in range(count)] + [f"gradient of {name}" for name in names]
     pairs = iter(zip(tensors[: len(there)], tensors[len(there) :], strict=True))
     wanted: list[ExpectedTensor | None] = []
-    for label, form, natural in zip(labels, forms, [0.0] * count + [*told.natural], strict=True):
-        wanted.append(None if form is None else _wanted_of(label, form.shape, natural, *next(pairs), told.kind))
+    for label, form, natural in zip(labels, forms, [0.0] * count + [*message.natural], strict=True):
+        wanted.append(None if form is None else _wanted_of(label, form.shape, natural, *next(pairs), message.kind))
     outputs = tuple(item for item in wanted[:count] if item is not None)
-    return Rows(outputs, tuple(wanted[count:]), told.kind)
+    return Rows(outputs, tuple(wanted[count:]), message.kind)
 
 
 def bent(session: ChildSession, material: Material, timed_pass: Pass, rows: Rows) -> Rows:

@@ -124,8 +124,8 @@ class Contender:
         except FAILURES as error:
             self._failed(error)
             return None
-        told, rows = reply.message, [buffer.to_torch() for buffer in reply.tensors]
-        return Computed(told.outputs, list(told.gradients), list(told.shapes), rows, told.unforeseen)
+        message, rows = reply.message, [buffer.to_torch() for buffer in reply.tensors]
+        return Computed(message.outputs, list(message.gradients), list(message.shapes), rows, message.unforeseen)
 
     def patience_s(self, timed_pass: Pass) -> float:
         """Timeout of an answer: a contender that hangs must not take the others' time."""

@@ -76,13 +76,13 @@ class _Noise(_Lift):
         # Where terms cancel, what rounding made of the partial sums is left, of any order.
         if func.overloadpacket.__name__ in _OF_TERMS and args[0].dim():
             args = (self._moved(_lifted(args[0]), 1, is_written=False), *args[1:])
-        found = super().operator(func, args, kwargs)
+        result = super().operator(func, args, kwargs)
         if _is_exact(func):
-            return found
+            return result
         given = max((value.numel() for value in tree_leaves(args) if isinstance(value, torch.Tensor)), default=0)
         if is_scan and args[0].dim():
             given *= args[0].shape[args[1]]
-        return _mapped(lambda value: self._moved(value, given, is_written=_writes(func)), found)
+        return _mapped(lambda value: self._moved(value, given, is_written=_writes(func)), result)
 
     def _moved(self, value: Any, given: int, *, is_written: bool) -> Any:
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or value._is_zerotensor():  # noqa: SLF001
@@ -123,8 +123,8 @@ def _formulas() -> Mapping[Any, Callable[..., Any]]:
     import torch._decomp.decompositions
 
     table = torch._decomp.decomposition_table  # noqa: SLF001 - torch has its formulas under this name only
-    found = {operator: formula for operator, formula in table.items() if not _SAMPLES.search(str(operator))}
-    return found | {torch.ops.aten._log_softmax.default: _log_softmax}  # noqa: SLF001 - the operator's own name
+    formulas = {operator: formula for operator, formula in table.items() if not _SAMPLES.search(str(operator))}
+    return formulas | {torch.ops.aten._log_softmax.default: _log_softmax}  # noqa: SLF001 - the operator's own name
 
 
 def _log_softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
@@ -150,15 +150,15 @@ class _Rounded(Mode):
 
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator as eager mode does, and once more in float32 where it gives half precision."""
-        found = func(*args, **kwargs)
+        rounded = func(*args, **kwargs)
         is_exact = _is_exact(func) and func.overloadpacket.__name__ != "_to_copy"
-        if is_exact or _writes(func) or not any(_is_half(value) for value in tree_leaves(found)):
-            return found
+        if is_exact or _writes(func) or not any(_is_half(value) for value in tree_leaves(rounded)):
+            return rounded
         try:
             wide = func(*tree_map(_widened, args), **tree_map(_widened, dict(kwargs)))
         except RuntimeError:  # an operator of half precision alone, as fused attention
-            return found
-        return tree_map(lambda near, value: self._rounded(near, value) if _is_half(near) else near, found, wide)
+            return rounded
+        return tree_map(lambda near, value: self._rounded(near, value) if _is_half(near) else near, rounded, wide)
 
     def _rounded(self, near: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
         """Take a number or its neighbour on the side where the exact one lies."""

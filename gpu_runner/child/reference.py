@@ -59,8 +59,8 @@ def load(state: ChildState, request: LoadReference, tensors: list[torch.Tensor])
     parameters = dict(model.named_parameters())
     state_dict = parameters | dict(model.named_buffers())
     trained = tuple(name for name, parameter in parameters.items() if parameter.requires_grad)
-    held = [tensor.detach() for tensor in state_dict.values()]
-    return ReferenceLoaded(tuple(init), tuple(state_dict), trained), held
+    tensors = [tensor.detach() for tensor in state_dict.values()]
+    return ReferenceLoaded(tuple(init), tuple(state_dict), trained), tensors
 
 
 def inputs(state: ChildState, request: DrawModuleInputs, tensors: list[torch.Tensor]) -> Answer[ModuleInputs]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 
 from gpu_runner.numerics.distribution import coarser
-from gpu_runner.numerics.levels import Lent, Levels, as_rows, position_of
+from gpu_runner.numerics.levels import Levels, PeerAllowance, as_rows, position_of
 from gpu_runner.numerics.measures import pieces, rms
 from gpu_runner.numerics.tolerances import (
     ERROR_RATIO,
@@ -89,14 +89,14 @@ def needs_loss(got: torch.Tensor, truth: Truth) -> bool:
 
 def loss_of(pairs: Iterable[tuple[torch.Tensor, Truth]]) -> float:
     """The largest share that a kernel loses of a tensor's values, of those tensors that tell it and are not wrong by far."""
-    found = 0.0
+    worst = 0.0
     for value, truth in pairs:
         if value.numel() < SEVERAL or value.dtype not in FLOORS:
             continue
         levels = Levels.of(value, truth)
         if levels.strains()[0]() <= FAR:
-            found = max(found, levels.loss)
-    return found
+            worst = max(worst, levels.loss)
+    return worst
 
 
 def is_far(comparison: ValueComparison) -> bool:
@@ -118,11 +118,11 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
     odd = None if plain else _nonfinite(got, truth, peers)
     if odd is not None:
         return odd
-    if truth.held is not None and peers:
-        truth = replace(truth, held=truth.held & ~_lost_by(peers, truth))
+    if truth.judged is not None and peers:
+        truth = replace(truth, judged=truth.judged & ~_lost_by(peers, truth))
         levels = Levels.of(got, truth)
-    found = levels.held()
-    failed = [comparison for comparison in found if not comparison.passed]
+    comparisons = levels.comparisons()
+    failed = [comparison for comparison in comparisons if not comparison.passed]
     if not failed and not peers:
         coarse = coarser(got, truth)
         if coarse is not None:
@@ -132,39 +132,39 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
         if wrong is not None:
             return wrong
     if not failed:
-        return replace(found[0], other_kind=not plain and _is_of_another_kind(got, truth))
+        return replace(comparisons[0], other_kind=not plain and _is_of_another_kind(got, truth))
     if not peers:
         return failed[0]
-    lent = _lent(found, peers, truth, got.dtype)
-    beyond = [comparison for comparison in levels.held(lent) if not comparison.passed]
+    allowances = _peer_allowances(comparisons, peers, truth, got.dtype)
+    beyond = [comparison for comparison in levels.comparisons(allowances) if not comparison.passed]
     if beyond:
         return beyond[0]
-    first, more = failed[0], lent[found.index(failed[0])]
+    first, more = failed[0], allowances[comparisons.index(failed[0])]
     allowed = max(more.factor * (first.allowed or 0.0), levels.relative(more.error))
     return ValueComparison(
         True, first.level, first.error, allowed, other_kind=not plain and _is_of_another_kind(got, truth)
     )
 
 
-def _lent(
-    found: Sequence[ValueComparison], peers: Sequence[torch.Tensor], truth: Truth, dtype: torch.dtype
-) -> list[Lent]:
+def _peer_allowances(
+    comparisons: Sequence[ValueComparison], peers: Sequence[torch.Tensor], truth: Truth, dtype: torch.dtype
+) -> list[PeerAllowance]:
     """What runs of the original add to the tolerance, by level; not computed where the value passes without it."""
     known: list[torch.Tensor] = []
-    lent = [Lent()] * len(found)
+    allowances = [PeerAllowance()] * len(comparisons)
     for peer in peers:
         numbers = torch.nan_to_num(peer)
         if not peer.dtype.is_floating_point or any(torch.equal(numbers, other) for other in known):
             continue
         known.append(numbers)
         levels = Levels.of(peer, truth, dtype)
-        for place, (own, strain, error) in enumerate(zip(found, levels.strains(), levels.worst(), strict=True)):
+        for place, (own, strain, error) in enumerate(zip(comparisons, levels.strains(), levels.worst(), strict=True)):
             if not own.passed:
-                before = lent[place]
-                lent[place] = Lent(max(before.factor, PEER_RATIO * strain()), max(before.error, error))
+                before = allowances[place]
+                allowances[place] = PeerAllowance(max(before.factor, PEER_RATIO * strain()), max(before.error, error))
     # Where its runs differ among themselves, the largest error that was seen is a matter of luck as well.
     scatter = PEER_RATIO if len(known) > 1 else 1.0
-    return [replace(more, error=scatter * more.error) for more in lent]
+    return [replace(more, error=scatter * more.error) for more in allowances]
 
 
 def _wrong_zeros(
@@ -175,7 +175,7 @@ def _wrong_zeros(
     Zeros are what a mask or a rectifier leaves, and what reads them may count them. Where it is not known what rounding
     does, nothing is said; and where it makes some zeros numbers, or numbers zero, a kernel may do so with others.
     """
-    if not truth.is_noisy or truth.held is not None:
+    if not truth.is_noisy or truth.judged is not None:
         return None
     runs = [truth.own, *truth.shaken, *peers, *([] if truth.rounded is None else [truth.rounded])]
     value, exact, *theirs = (as_rows(values) for values in (got, truth.exact, *runs))
@@ -188,10 +188,10 @@ def _wrong_zeros(
         emptied = ~sometimes & (given == 0) & (truly > least)
         for run in theirs if bool(emptied.any()) else ():
             emptied &= (run[rows, columns] - exact[rows, columns]).abs() < truly / 2
-        found = (always & (given > NOTHING * scale)) | emptied
-        wrong, unsure = wrong + int(found.sum()), unsure + int((sometimes & ~always).sum())
-        if first is None and bool(found.any()):
-            row, column = divmod(int(found.flatten().to(torch.uint8).argmax()), found.shape[1])
+        not_zero = (always & (given > NOTHING * scale)) | emptied
+        wrong, unsure = wrong + int(not_zero.sum()), unsure + int((sometimes & ~always).sum())
+        if first is None and bool(not_zero.any()):
+            row, column = divmod(int(not_zero.flatten().to(torch.uint8).argmax()), not_zero.shape[1])
             first = rows.start + row, columns.start + column
     if first is None or wrong <= FEW_ZEROS + ERROR_RATIO * unsure:
         return None
@@ -211,8 +211,8 @@ def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:
 
 def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> ValueComparison:
     right = (got == truth.exact) | (got == truth.own)
-    if truth.held is not None:
-        right |= ~truth.held
+    if truth.judged is not None:
+        right |= ~truth.judged
     for peer in peers:
         right |= got == peer
     wrong = ~right.flatten()
@@ -242,8 +242,8 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
     # A number beyond the dtype's largest one is none, whatever a kernel cuts it to.
     holds = truth.exact.abs() <= NEARLY * _largest(got.dtype)
     same |= torch.isfinite(got) & ~torch.isfinite(truth.own) & holds
-    if truth.held is not None:
-        same |= ~truth.held | _of_any_kind(got, truth)
+    if truth.judged is not None:
+        same |= ~truth.judged | _of_any_kind(got, truth)
         if truth.loud is not None:
             same |= truth.loud & torch.isnan(got)
         if truth.by_row:

@@ -252,8 +252,8 @@ def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor,
     """Errors of some rows and columns of a value and of the reference."""
     exact, got, own = sheet.exact[place].double(), sheet.got[place].double(), sheet.own[place].double()
     counted = torch.isfinite(exact) & torch.isfinite(got) & torch.isfinite(own)
-    if sheet.held is not None:
-        counted &= sheet.held[place]
+    if sheet.judged is not None:
+        counted &= sheet.judged[place]
     truth = torch.where(counted, exact, 0.0)
     error = torch.where(counted, got - exact, 0.0)
     lost = torch.where(counted, own - exact, 0.0)
@@ -304,7 +304,7 @@ def coarser(got: torch.Tensor, truth: Truth) -> ValueComparison | None:
     None where the value is as exact as it may be, or the reference itself approximates. What moves with the rounding of operators,
     as a row's mean does where all of it is equal, is nobody's loss.
     """
-    if got.dtype != torch.float32 or got.numel() < LEAST_FOR_ROUNDING or truth.held is not None:
+    if got.dtype != torch.float32 or got.numel() < LEAST_FOR_ROUNDING or truth.judged is not None:
         return None
     resolved = _resolved(truth)
     given = _share_of_cut(got, resolved)

@@ -31,7 +31,7 @@ NAMES = ("tensor", "row", "element", "share", "spread", "bias", "slope", "tail")
 
 
 @dataclass(frozen=True)
-class Lent:
+class PeerAllowance:
     """What stands in the repository adds to what is allowed: so many times as much, and this error wherever it is."""
 
     factor: float = 1.0
@@ -52,13 +52,13 @@ class Levels:
     def of(cls, got: torch.Tensor, truth: Truth, dtype: torch.dtype | None = None) -> Levels:
         """Read a value beside its truth; ``dtype``: the one whose floor is allowed, by default the value's own."""
         floor = FLOORS[dtype or got.dtype]
-        held = None if truth.held is None else as_rows(truth.held)
+        judged = None if truth.judged is None else as_rows(truth.judged)
         shaken = tuple(as_rows(values) for values in truth.shaken)
         rounded = None if truth.rounded is None else as_rows(truth.rounded)
-        sheet = Sheet(as_rows(got), as_rows(truth.exact), as_rows(truth.own), shaken, held, rounded)
+        sheet = Sheet(as_rows(got), as_rows(truth.exact), as_rows(truth.own), shaken, judged, rounded)
         sums = sheet.sums(1.0, TAIL_FLOOR)
         natural = truth.natural + floor.smallest * 2
-        if held is None and (dtype or got.dtype) != torch.float64:
+        if judged is None and (dtype or got.dtype) != torch.float64:
             natural += SCALE_STEPS * FLOAT32_STEP * sums.scale
         return cls(tuple(got.shape), sheet, sums, floor, natural)
 
@@ -66,17 +66,19 @@ class Levels:
         """Say whether all is finite and counts, also when the truth is rounded to the dtype."""
         return self.sums.plain and self.sums.largest <= torch.finfo(self.sheet.got.dtype).max
 
-    def held(self, lent: Sequence[Lent] = (Lent(),) * len(NAMES)) -> list[ValueComparison]:
-        """Hold the errors at each level (``NAMES``) against what is allowed, and against what is lent."""
+    def comparisons(
+        self, allowances: Sequence[PeerAllowance] = (PeerAllowance(),) * len(NAMES)
+    ) -> list[ValueComparison]:
+        """The error at each level (``NAMES``) beside what is allowed, and beside what peers' errors allow."""
         holds = (self._tensor, self._row, self._element, self._share, self._spread, self._bias, self._slope, self._tail)
-        return [hold(more) for hold, more in zip(holds, lent, strict=True)]
+        return [hold(more) for hold, more in zip(holds, allowances, strict=True)]
 
     def worst(self) -> tuple[float, ...]:
-        """The largest error at each level; of the tail none, since an element's error is lent where it is."""
+        """The largest error at each level; of the tail none, since an element's error is allowed where it is."""
         rows = self.sums.mean(self.sums.error)
         overall, peak = self.sums.overall(self.sums.error), float(self.sums.peak.max())
-        found = self.distribution
-        distribution = (0.0,) * 4 if found is None else (found.share, found.spread, found.bias, found.slope)
+        drawn = self.distribution
+        distribution = (0.0,) * 4 if drawn is None else (drawn.share, drawn.spread, drawn.bias, drawn.slope)
         return overall, float(rows.max()), peak, *distribution, peak
 
     def strains(self) -> tuple[Callable[[], float], ...]:
@@ -103,14 +105,14 @@ class Levels:
 
         Equal values count once: one sum decides how all of them are rounded.
         """
-        run, found, able = as_rows(other), [torch.zeros(0, dtype=torch.float64)], 0
+        run, exact, able = as_rows(other), [torch.zeros(0, dtype=torch.float64)], 0
         for place in pieces(*self.sheet.got.shape):
             errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
             apart = (run[place].double() - self.sheet.got[place].double()).abs()
             has_moved = errors.counted & (apart > errors.explained)  # NaN is apart from nothing
-            found.append(errors.exact[has_moved])
+            exact.append(errors.exact[has_moved])
             able += int((has_moved | (errors.counted & (2.0 * errors.half > errors.explained))).sum())
-        return int(torch.cat(found).unique().numel()), able
+        return int(torch.cat(exact).unique().numel()), able
 
     def relative(self, value: float) -> float:
         """An error as a share of the tensor's scale."""
@@ -121,14 +123,17 @@ class Levels:
         """The error over the tensor as a share of its scale."""
         return self.relative(self.sums.overall(self.sums.error))
 
-    def _tensor(self, lent: Lent) -> ValueComparison:
-        error, allowed = self.sums.overall(self.sums.error), max(lent.factor * self._allowed(), lent.error)
+    def _tensor(self, allowance: PeerAllowance) -> ValueComparison:
+        error, allowed = self.sums.overall(self.sums.error), max(allowance.factor * self._allowed(), allowance.error)
         if error <= allowed:
             return ValueComparison(True, "tensor", self.relative(error), self.relative(allowed))
         return self._failed("tensor", self._worst_of_row(int(self.sums.peak.argmax())), error, allowed)
 
-    def _row(self, lent: Lent) -> ValueComparison:
-        error, allowed = self.sums.mean(self.sums.error), (lent.factor * self._allowed_by_row()).clamp(min=lent.error)
+    def _row(self, allowance: PeerAllowance) -> ValueComparison:
+        error, allowed = (
+            self.sums.mean(self.sums.error),
+            (allowance.factor * self._allowed_by_row()).clamp(min=allowance.error),
+        )
         excess = error - allowed
         worst = int(excess.argmax())
         if float(excess[worst]) <= 0:
@@ -137,65 +142,65 @@ class Levels:
             )
         return self._failed("row", self._worst_of_row(worst), float(error[worst]), float(allowed[worst]))
 
-    def _element(self, lent: Lent) -> ValueComparison:
+    def _element(self, allowance: PeerAllowance) -> ValueComparison:
         typical, scale = self._typical(), self._row_scale()
         beyond = self.sums.excess > PEAK_RATIO * (typical + self.natural)  # in no other row can an element lie beyond
-        found: tuple[float, int, float, float] | None = None
+        worst: tuple[float, int, float, float] | None = None
         for rows, columns in pieces(*self.sheet.got.shape):
             if not bool(beyond[rows].any()):
                 continue
             piece = self.sheet.piece((rows, columns))
             allowed = self._allowed_by_element(piece, (rows, columns), typical, scale)
-            allowed = (lent.factor * allowed).clamp(min=lent.error)
+            allowed = (allowance.factor * allowed).clamp(min=allowance.error)
             excess = piece.error - allowed
             row, column = divmod(int(excess.argmax()), excess.shape[1])
-            if float(excess[row, column]) > (found[0] if found else 0.0):
+            if float(excess[row, column]) > (worst[0] if worst else 0.0):
                 place = (rows.start + row) * self.sums.columns + columns.start + column
-                found = float(excess[row, column]), place, float(piece.error[row, column]), float(allowed[row, column])
-        if found is None:
+                worst = float(excess[row, column]), place, float(piece.error[row, column]), float(allowed[row, column])
+        if worst is None:
             return ValueComparison(True, "element", self.relative(float(self.sums.peak.max())))
-        return self._failed("element", *found[1:])
+        return self._failed("element", *worst[1:])
 
-    def _share(self, lent: Lent) -> ValueComparison:
-        found = self.distribution
-        if found is None:
+    def _share(self, allowance: PeerAllowance) -> ValueComparison:
+        distribution = self.distribution
+        if distribution is None:
             return ValueComparison(True, "share")
-        allowed = max(lent.factor * found.allowed_share, lent.error)
-        return ValueComparison(found.share <= allowed, "share", found.share, min(allowed, 1.0))
+        allowed = max(allowance.factor * distribution.allowed_share, allowance.error)
+        return ValueComparison(distribution.share <= allowed, "share", distribution.share, min(allowed, 1.0))
 
-    def _spread(self, lent: Lent) -> ValueComparison:
-        found = self.distribution
-        if found is None or self.sheet.held is not None:
+    def _spread(self, allowance: PeerAllowance) -> ValueComparison:
+        distribution = self.distribution
+        if distribution is None or self.sheet.judged is not None:
             return ValueComparison(True, "spread")
-        allowed = max(lent.factor * found.allowed_spread, lent.error)
-        return ValueComparison(found.spread <= allowed, "spread", found.spread, allowed)
+        allowed = max(allowance.factor * distribution.allowed_spread, allowance.error)
+        return ValueComparison(distribution.spread <= allowed, "spread", distribution.spread, allowed)
 
-    def _bias(self, lent: Lent) -> ValueComparison:
-        found = self.distribution
-        if found is None or self.sheet.held is not None:  # values far out have the weight of all the others
+    def _bias(self, allowance: PeerAllowance) -> ValueComparison:
+        distribution = self.distribution
+        if distribution is None or self.sheet.judged is not None:  # values far out have the weight of all the others
             return ValueComparison(True, "bias")
-        allowed = max(lent.factor * found.allowed_bias, lent.error)
-        return ValueComparison(found.bias <= allowed, "bias", found.bias, allowed)
+        allowed = max(allowance.factor * distribution.allowed_bias, allowance.error)
+        return ValueComparison(distribution.bias <= allowed, "bias", distribution.bias, allowed)
 
-    def _slope(self, lent: Lent) -> ValueComparison:
-        found = self.distribution
-        if found is None or self.sheet.held is not None:
+    def _slope(self, allowance: PeerAllowance) -> ValueComparison:
+        distribution = self.distribution
+        if distribution is None or self.sheet.judged is not None:
             return ValueComparison(True, "slope")
-        allowed = max(lent.factor * found.allowed_slope, lent.error)
-        return ValueComparison(found.slope <= allowed, "slope", found.slope, allowed)
+        allowed = max(allowance.factor * distribution.allowed_slope, allowance.error)
+        return ValueComparison(distribution.slope <= allowed, "slope", distribution.slope, allowed)
 
-    def _tail(self, lent: Lent) -> ValueComparison:
-        found, scale = self.distribution, self._row_scale()
-        if found is None:
+    def _tail(self, allowance: PeerAllowance) -> ValueComparison:
+        distribution, scale = self.distribution, self._row_scale()
+        if distribution is None:
             return ValueComparison(True, "tail")
-        bulk = self._bulk(found)
-        beyond = self.sums.excess > lent.factor * (bulk if found.cancels else TAIL_FLOOR * scale)
+        bulk = self._bulk(distribution)
+        beyond = self.sums.excess > allowance.factor * (bulk if distribution.cancels else TAIL_FLOOR * scale)
         worst: tuple[float, int, float, float] | None = None
         for place in pieces(*self.sheet.got.shape):
             if not bool(beyond[place[0]].any()):
                 continue
-            error, allowed = self._tails(found, place, bulk)
-            allowed = (lent.factor * allowed).clamp(min=lent.error)
+            error, allowed = self._tails(distribution, place, bulk)
+            allowed = (allowance.factor * allowed).clamp(min=allowance.error)
             excess = error - allowed
             row, column = divmod(int(excess.argmax()), excess.shape[1])
             if float(excess[row, column]) > (worst[0] if worst else 0.0):
@@ -203,52 +208,52 @@ class Levels:
                 worst = float(excess[row, column]), at, float(error[row, column]), float(allowed[row, column])
         return ValueComparison(True, "tail") if worst is None else self._failed("tail", *worst[1:])
 
-    def _tails(self, found: Distribution, place: Place, bulk: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _tails(self, distribution: Distribution, place: Place, bulk: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The errors of some rows and columns, and what is allowed there."""
         errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
         error = errors.error.abs()
         beyond = torch.maximum(errors.own_excess, errors.excess_of_chance)
         # What float32 leaves, or lies beyond a bend, is rounded too.
-        once = found.luck * errors.half + ERROR_RATIO * errors.bent
+        once = distribution.luck * errors.half + ERROR_RATIO * errors.bent
         allowed = torch.maximum(errors.own.abs(), once) + ERROR_RATIO * beyond
         scale = self._row_scale()[place[0], None]
-        steps = found.allowed_steps * errors.half + found.half_step * scale / 4
-        far = (torch.maximum if found.cancels else torch.minimum)(steps, bulk[place[0], None])
+        steps = distribution.allowed_steps * errors.half + distribution.half_step * scale / 4
+        far = (torch.maximum if distribution.cancels else torch.minimum)(steps, bulk[place[0], None])
         floor = TAIL_FLOOR * (errors.exact.abs() + scale)
         return error, allowed + floor + far + PEAK_RATIO * self.natural
 
-    def _bulk(self, found: Distribution) -> torch.Tensor:
+    def _bulk(self, distribution: Distribution) -> torch.Tensor:
         """What an element of a row may lie out by the bulk of the errors."""
-        return found.allowed_tail * self._row_scale() + self._own_beyond_rounding(found)
+        return distribution.allowed_tail * self._row_scale() + self._own_beyond_rounding(distribution)
 
-    def _own_beyond_rounding(self, found: Distribution) -> torch.Tensor:
+    def _own_beyond_rounding(self, distribution: Distribution) -> torch.Tensor:
         """What the reference loses in a row beyond what one rounding explains."""
-        one = found.half_step * self._row_scale()
+        one = distribution.half_step * self._row_scale()
         return PEAK_RATIO * (self.sums.mean(self.sums.own) - one).clamp(min=0.0)
 
     def _share_strain(self) -> float:
-        found = self.distribution
-        return 0.0 if found is None else found.share / found.allowed_share
+        distribution = self.distribution
+        return 0.0 if distribution is None else distribution.share / distribution.allowed_share
 
     def _spread_strain(self) -> float:
-        found = self.distribution
-        return 0.0 if found is None else found.spread / max(found.allowed_spread, _TINY)
+        distribution = self.distribution
+        return 0.0 if distribution is None else distribution.spread / max(distribution.allowed_spread, _TINY)
 
     def _bias_strain(self) -> float:
-        found = self.distribution
-        return 0.0 if found is None else found.bias / max(found.allowed_bias, _TINY)
+        distribution = self.distribution
+        return 0.0 if distribution is None else distribution.bias / max(distribution.allowed_bias, _TINY)
 
     def _slope_strain(self) -> float:
-        found = self.distribution
-        return 0.0 if found is None else found.slope / max(found.allowed_slope, _TINY)
+        distribution = self.distribution
+        return 0.0 if distribution is None else distribution.slope / max(distribution.allowed_slope, _TINY)
 
     def _tail_strain(self) -> float:
-        found = self.distribution
-        if found is None:
+        distribution = self.distribution
+        if distribution is None:
             return 0.0
-        bulk, worst = self._bulk(found), 0.0
+        bulk, worst = self._bulk(distribution), 0.0
         for place in pieces(*self.sheet.got.shape):
-            error, allowed = self._tails(found, place, bulk)
+            error, allowed = self._tails(distribution, place, bulk)
             worst = max(worst, float((error / allowed.clamp(min=_TINY)).max()))
         return worst
 

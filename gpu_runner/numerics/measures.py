@@ -67,13 +67,13 @@ class Piece:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A value beside its truth, both as [rows, columns]; ``held`` says which elements count."""
+    """A value beside its truth, both as [rows, columns]; ``judged`` says which elements count."""
 
     got: torch.Tensor
     exact: torch.Tensor
     own: torch.Tensor
     shaken: tuple[torch.Tensor, ...] = ()
-    held: torch.Tensor | None = None
+    judged: torch.Tensor | None = None
     rounded: torch.Tensor | None = None
 
     def sums(self, of_own: float, of_exact: float) -> Sums:
@@ -82,9 +82,9 @@ class Sheet:
         squares, chance = torch.zeros((3, rows), dtype=torch.float64), torch.zeros(rows, dtype=torch.float64)
         peak = torch.zeros(rows, dtype=torch.float64)
         excess = torch.full((rows,), -math.inf, dtype=torch.float64)
-        finite, largest, plain = 0, 0.0, self.held is None
+        finite, largest, plain = 0, 0.0, self.judged is None
         for place in pieces(rows, columns):
-            quick = self._quick(place) if self.held is None else None
+            quick = self._quick(place) if self.judged is None else None
             if quick is None:
                 plain = False
                 piece = self.piece(place)
@@ -112,8 +112,8 @@ class Sheet:
         """The errors of some rows and columns, zero where an element is not finite or does not count."""
         value, exact = self.got[place].double(), self.exact[place].double()
         good = torch.isfinite(exact) & torch.isfinite(value)
-        if self.held is not None:
-            good &= self.held[place]
+        if self.judged is not None:
+            good &= self.judged[place]
         lost = own_error(exact, [self.own[place], *(shaken[place] for shaken in self.shaken)])
         return Piece(exact, torch.where(good, (value - exact).abs(), 0.0), torch.where(good, lost, 0.0))
 
@@ -122,7 +122,7 @@ class Sheet:
         if self.rounded is None:
             return torch.zeros(self.got[place].shape, dtype=torch.float64)
         lost = own_error(self.exact[place].double(), [self.rounded[place]])
-        return lost if self.held is None else torch.where(self.held[place], lost, 0.0)
+        return lost if self.judged is None else torch.where(self.judged[place], lost, 0.0)
 
     def _quick(self, place: Place) -> tuple[Piece, torch.Tensor] | None:
         """The same up to signs, with the norms of its rows, where all is finite; None where something is not."""

@@ -80,7 +80,7 @@ class Truth:
     """What a value is held against: the truth, the reference in its own dtype, an absolute error that rounding explains.
 
     Of large values and of dtypes with few bits there is more: ``shaken`` are the truths of inputs that are a few roundings of
-    float32 away, to one side and to the other. Of large values and of those that are not finite ``held`` says which elements
+    float32 away, to one side and to the other. Of large values and of those that are not finite ``judged`` says which elements
     count, ``loud`` where a NaN is let pass. ``typical`` is the size that a gradient has where its terms have their signs by
     chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at
     random, of several runs what lies farthest from the truth. ``is_noisy``: some of ``shaken`` had noise in every operation.
@@ -92,7 +92,7 @@ class Truth:
     own: torch.Tensor
     natural: float = 0.0
     shaken: tuple[torch.Tensor, ...] = ()
-    held: torch.Tensor | None = None
+    judged: torch.Tensor | None = None
     loud: torch.Tensor | None = None
     typical: float = 0.0
     rounded: torch.Tensor | None = None

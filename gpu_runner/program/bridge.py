@@ -98,8 +98,8 @@ class _Bridge:
             return Native(name, functools.partial(_converted, value), value)
         if name == "tolist":
             return Native(name, lambda: self._listed(value), value)
-        found = getattr(value, name)
-        return Native(name, found, value) if callable(found) else found
+        member = getattr(value, name)
+        return Native(name, member, value) if callable(member) else member
 
     def _listed(self, tensor: torch.Tensor) -> Any:
         """Each number is read by an operator of its own, so that the log sees it; torch's own `tolist` shows in none."""
@@ -120,8 +120,8 @@ class _Bridge:
             return fields[name]
         if name in language.CONTEXT:
             with self.evaluator.entered():
-                found = getattr(value, name)
-            return Native(name, found, value) if callable(found) else found
+                member = getattr(value, name)
+            return Native(name, member, value) if callable(member) else member
         if hasattr(value, name):
             raise Violation(
                 "unknown attribute", f"The attribute `{name}` of a context is not in the language of host code."
@@ -136,8 +136,8 @@ class _Bridge:
         if made is not None and made.has(name):
             return self.evaluator.bound(made.find(name), value, made)
         if name in _MODULE and not (name in _CHANGES and value.__dict__.get("program_is_ready")):
-            found = getattr(value, name)
-            return Native(name, found, value) if callable(found) else found
+            member = getattr(value, name)
+            return Native(name, member, value) if callable(member) else member
         if hasattr(value, name):
             raise Violation(
                 "unknown attribute", f"The attribute `{name}` of a module is not in the language of host code."
@@ -253,7 +253,7 @@ class _Bridge:
             self.freeze(list(_fields(module).values()))
             own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
             module.__dict__["program_memory"] = {
-                name: (id(held), held.requires_grad, held.detach().clone()) for name, held in own
+                name: (id(tensor), tensor.requires_grad, tensor.detach().clone()) for name, tensor in own
             }
 
         def forward(module: Any, *args: Any, **named: Any) -> Any:
@@ -266,15 +266,15 @@ class _Bridge:
     # -- operators under a name
 
     def register_autograd(self, op: Any, backward: Any, **named: Any) -> None:
-        found = self.operators.get(op) if isinstance(op, str) else op
-        if not isinstance(found, Operator):
+        operator = self.operators.get(op) if isinstance(op, str) else op
+        if not isinstance(operator, Operator):
             raise unproved("It registers a gradient for an operator that is not the file's own.")
-        found.register_autograd(backward, **named)
+        operator.register_autograd(backward, **named)
 
     def register_fake(self, operator: Any, function: Any = None, **_: Any) -> Any:
         """Take an operator's function of shapes, by its name or itself."""
-        found = operator if isinstance(operator, Operator) else self.operators.get(str(operator))
-        return (lambda inner: inner) if found is None else found.register_fake(function)
+        made = operator if isinstance(operator, Operator) else self.operators.get(str(operator))
+        return (lambda inner: inner) if made is None else made.register_fake(function)
 
     def operator(self, name: Any, function: Any = None, **options: Any) -> Any:
         def decorate(inner: Any) -> Operator:
@@ -379,9 +379,9 @@ def _check_names(made: Class, real: type, known: frozenset[str]) -> None:
 
 def _check_memory(module: Any) -> None:
     """Refuse a module whose own parameters or buffers a call has changed."""
-    held = {**module._parameters, **module._buffers}  # noqa: SLF001 - torch has no other door to them
+    own = {**module._parameters, **module._buffers}  # noqa: SLF001 - torch has no other door to them
     for name, (identity, wanted, before) in module.__dict__["program_memory"].items():
-        now = held.get(name)
+        now = own.get(name)
         if now is None or id(now) != identity or now.device != before.device:
             continue  # given in its place, or moved
         if now.requires_grad != wanted or now.shape != before.shape or not torch.equal(_bits(now), _bits(before)):
@@ -393,8 +393,8 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _function(made: Class, name: str) -> Any:
-    found = made.find(name)
-    return found.function if isinstance(found, Descriptor) else found
+    member = made.find(name)
+    return member.function if isinstance(member, Descriptor) else member
 
 
 def _listed(value: Any) -> tuple[Any, ...]:

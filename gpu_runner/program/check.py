@@ -58,8 +58,8 @@ class RuleRemark:
 def check(tree: ast.Module, module: str, library: Library) -> list[RuleRemark]:
     """What in a parsed file is outside of the language, in the order of its lines."""
     checker = _Checker(tree, module, library)
-    found = list(checker.remarks())
-    return sorted(found, key=lambda r: (getattr(r.node, "lineno", 0) or 0, r.violation.status is not Status.cheating))
+    remarks = list(checker.remarks())
+    return sorted(remarks, key=lambda r: (getattr(r.node, "lineno", 0) or 0, r.violation.status is not Status.cheating))
 
 
 @dataclass
@@ -103,12 +103,12 @@ class _Checker:
     # -- what the file binds
 
     def _imports(self, body: list[ast.stmt]) -> dict[str, list[NameOrigin]]:
-        found: dict[str, list[NameOrigin]] = {}
+        imports: dict[str, list[NameOrigin]] = {}
         for statement in body:
             for node in own_nodes(statement):
                 for name, origin in self.library.imported(node, self.module):
-                    found.setdefault(name, []).append(origin)
-        return found
+                    imports.setdefault(name, []).append(origin)
+        return imports
 
     def _defines(self) -> Iterator[str]:
         """Attributes that the file itself defines: methods, fields and what is set on an object of its own."""
@@ -463,8 +463,8 @@ class _Checker:
         if isinstance(node, ast.Name):
             origins = self._origins(node.id, scope)
             return origins[0].path if origins else None
-        found = self._resolved(node, scope)
-        return None if found is None else found.path
+        origin = self._resolved(node, scope)
+        return None if origin is None else origin.path
 
 
 def _tuple(node: ast.ClassDef) -> str | None:

@@ -113,7 +113,7 @@ class Decisions:
 
     def _unchanged(self) -> dict[tuple[Place, str], Place]:
         """The operations among these, each with what is said of it."""
-        found: dict[tuple[Place, str], Place] = {}
+        unchanged: dict[tuple[Place, str], Place] = {}
         for key, lanes in self.lanes.items():
             (*where, text), operation = key
             is_computed = lanes.result is not VARIES and VARIES in lanes.operands
@@ -121,10 +121,10 @@ class Decisions:
                 continue
             if operation.startswith(_CUT):  # one that never is may be so by its bound, as half of a row
                 if lanes.result or lanes.operands[1] is not VARIES:
-                    found[key] = (*where, f"{text} is {'not ' * bool(lanes.result)}{operation}")  # type: ignore[assignment]
+                    unchanged[key] = (*where, f"{text} is {'not ' * bool(lanes.result)}{operation}")  # type: ignore[assignment]
             else:
-                found[key] = (*where, f"{text} is anything but {lanes.result}")  # type: ignore[assignment]
-        return found
+                unchanged[key] = (*where, f"{text} is anything but {lanes.result}")  # type: ignore[assignment]
+        return unchanged
 
     def of_kernels(self) -> KernelOutcomes:
         """What outcomes of kernels are joined by with those of other processes: of the values of operations as many as are told."""

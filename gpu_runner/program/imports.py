@@ -56,7 +56,7 @@ class Library:
         inside = [
             PurePosixPath(path).relative_to(root) for root in self._roots if PurePosixPath(path).is_relative_to(root)
         ]
-        parts = min(inside, key=lambda found: len(found.parts), default=PurePosixPath(path)).with_suffix("").parts
+        parts = min(inside, key=lambda file: len(file.parts), default=PurePosixPath(path)).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1:] == ("__init__",) else parts)
 
     def is_own(self, module: str) -> bool:
@@ -112,25 +112,25 @@ class Library:
             return NameOrigin(Binding.module if full in language.PREFIXES else Binding.unlisted, full)
         path = self.path_of(module)
         if path is not None and depth < _DEPTH:
-            found = self._bound_in(path, module, name, depth)
-            if found is not None:
-                return found
+            origin = self._bound_in(path, module, name, depth)
+            if origin is not None:
+                return origin
         return NameOrigin(Binding.module, full, True) if self.is_own(full) else NameOrigin(Binding.missing, full)
 
     def _bound_in(self, path: str, module: str, name: str, depth: int) -> NameOrigin | None:
         """What a module of the candidate binds a name to; what it imports in any branch must be listed."""
-        found: NameOrigin | None = None
+        first: NameOrigin | None = None
         for statement in self._sources[path].body:
             for node in own_nodes(statement):
                 if name not in binds(node):
                     continue
                 if not isinstance(node, ast.Import | ast.ImportFrom):
-                    found = found or NameOrigin(Binding.own, f"{module}.{name}")
+                    first = first or NameOrigin(Binding.own, f"{module}.{name}")
                     continue
                 for bound, origin in self._handed_on(node, module, depth):
-                    if bound == name and (found is None or origin.kind is Binding.unlisted):
-                        found = origin
-        return found
+                    if bound == name and (first is None or origin.kind is Binding.unlisted):
+                        first = origin
+        return first
 
     def _handed_on(
         self, node: ast.Import | ast.ImportFrom, module: str, depth: int

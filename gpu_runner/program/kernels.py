@@ -134,9 +134,9 @@ class Kernel:
         assert isinstance(self.function.node, ast.FunctionDef)
         names: dict[str, Any] = {}
         for name in free_names(self.function.node):
-            found = self.evaluator.lookup(name, self.function.closure)
-            if found is not inspect.Parameter.empty:
-                names[name] = _given(found, self.spoken, "")
+            value = self.evaluator.lookup(name, self.function.closure)
+            if value is not inspect.Parameter.empty:
+                names[name] = _given(value, self.spoken, "")
             elif name not in BUILTINS:
                 names[name] = _given(self.evaluator.load(name, self.function.closure), self.spoken, "")
         return names
@@ -291,17 +291,17 @@ def _pruning(evaluator: Evaluator, option: Any, key: Collection[str]) -> Any:
         return list(evaluator.call_function(prune, (configs, given), named))
 
     def pruned(configs: Any, given: Any, **named: Any) -> list[Any]:
-        found = kept(configs, given, named)
+        left = kept(configs, given, named)
         before, evaluator.decisions = evaluator.decisions, Decisions()  # what is decided for no call counts for none
         try:
             for other in calls:
-                found += [config for config in kept(configs, given | other, named) if config not in found]
+                left += [config for config in kept(configs, given | other, named) if config not in left]
         finally:
             evaluator.decisions = before
         free = {name: value for name, value in given.items() if name not in key and isinstance(value, int | float)}
         if free and free not in calls and len(calls) < MOST_CALLS:
             calls.append(free)
-        return found
+        return left
 
     return option | {"early_config_prune": pruned}
 
@@ -494,15 +494,15 @@ def _annotation(node: ast.expr, function: Function) -> ast.expr | None:
         if "const" in text or "*" in text or isinstance(node, ast.Constant):
             raise unproved(f"The evaluator does not know what Triton makes of the annotation `{text}`.")
         return None
-    found = function.evaluator.value(node, function.closure)
-    if isinstance(found, type) and _is_triton(found) and found.__name__ == "constexpr":
+    value = function.evaluator.value(node, function.closure)
+    if isinstance(value, type) and _is_triton(value) and value.__name__ == "constexpr":
         name = "tl.constexpr"
         if module.is_deferred and text not in ("tl.constexpr", "constexpr"):
             raise unproved("Triton knows a `constexpr` in text by the names `tl.constexpr` and `constexpr` alone.")
-    elif type(found).__name__ == "dtype" and _is_triton(type(found)):
-        name = f"tl.{found.name}"
-    elif isinstance(found, type) and "const" not in found.__name__:
-        name = found.__name__
+    elif type(value).__name__ == "dtype" and _is_triton(type(value)):
+        name = f"tl.{value.name}"
+    elif isinstance(value, type) and "const" not in value.__name__:
+        name = value.__name__
     else:
         raise unproved(f"The evaluator does not know what Triton makes of the annotation `{text}`.")
     return ast.parse(name, mode="eval").body
@@ -510,18 +510,18 @@ def _annotation(node: ast.expr, function: Function) -> ast.expr | None:
 
 def _tile_annotation(node: ast.expr, function: Function) -> ast.expr | None:
     """What cuTile reads of an annotation: whether a parameter is a constant."""
-    found = function.evaluator.value(node, function.closure)
-    if isinstance(found, TypeAnnotation) and found.path == f"{tiles.MODULE}.Constant":
+    value = function.evaluator.value(node, function.closure)
+    if isinstance(value, TypeAnnotation) and value.path == f"{tiles.MODULE}.Constant":
         return ast.parse("__kernelsmith_ct__.Constant[int]", mode="eval").body
-    if isinstance(found, TypeAnnotation | type):
+    if isinstance(value, TypeAnnotation | type):
         return None
     raise unproved(f"The evaluator does not know what cuTile makes of the annotation `{ast.unparse(node)}`.")
 
 
 def _thread_annotation(node: ast.expr, function: Function) -> ast.expr | None:
     """What CuTe DSL reads of an annotation: the type of a number, a tensor, or that a parameter is a constant."""
-    found = function.evaluator.value(node, function.closure)
-    path = found.path if isinstance(found, TypeAnnotation) else getattr(found, "name", "")
+    value = function.evaluator.value(node, function.closure)
+    path = value.path if isinstance(value, TypeAnnotation) else getattr(value, "name", "")
     if path.startswith("cutlass."):
         return ast.parse(f"__kernelsmith_{path.replace('.', '__.', 1)}", mode="eval").body
     raise unproved(f"The evaluator does not know what CuTe DSL makes of the annotation `{ast.unparse(node)}`.")

@@ -106,14 +106,14 @@ def watch_blocks(decisions: Decisions) -> None:
     from triton.runtime import interpreter
 
     owners = interpreter.InterpreterBuilder, interpreter.ReduceOps, interpreter.ScanOps
-    found = {Noted.nothing: _methods_of(owners)}
+    methods = {Noted.nothing: _methods_of(owners)}
     for noted in (Noted.nans, Noted.decisions):
-        _put(found[Noted.nothing])
+        _put(methods[Noted.nothing])
         _watch_methods(interpreter, decisions, follows_nans=noted is Noted.nans)
-        found[noted] = _methods_of(owners)
-    every = list(found.values())
-    differ = [key for key in found[Noted.decisions] if any(each.get(key) is not every[0].get(key) for each in every)]
-    _methods.update({noted: {key: each[key] for key in differ} for noted, each in found.items()})
+        methods[noted] = _methods_of(owners)
+    every = list(methods.values())
+    differ = [key for key in methods[Noted.decisions] if any(each.get(key) is not every[0].get(key) for each in every)]
+    _methods.update({noted: {key: each[key] for key in differ} for noted, each in methods.items()})
     _noted[0] = Noted.decisions
     _watch_constants(interpreter, decisions)
     tiles.notes.append(functools.partial(_note_tile, decisions))
@@ -977,12 +977,12 @@ def _varying(tree: ast.FunctionDef, free: frozenset[str], same: frozenset[str] =
     """The names of a kernel that its launches may give other values; ``free``: what it binds, but for parameters that are fixed,
     ``same``: the calls that give the same."""
     parameters = {arg.arg for arg in tree.args.args}
-    found, before = free & parameters, None
+    varying, before = free & parameters, None
     _note_loops(tree)
-    while found != before:
-        before = found
-        found = frozenset(found | {name for part in ast.walk(tree) for name in _rebound(part, found, same)})
-    return found
+    while varying != before:
+        before = varying
+        varying = frozenset(varying | {name for part in ast.walk(tree) for name in _rebound(part, varying, same)})
+    return varying
 
 
 def _rebound(node: ast.AST, varying: frozenset[str], same: frozenset[str]) -> Iterator[str]:
@@ -1067,7 +1067,7 @@ def place_in_file(text: str, line: int) -> tuple[str | None, int | None]:
 
 
 def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
-    found: dict[ast.expr | None, tuple[str, ...]] = {}
+    steps: dict[ast.expr | None, tuple[str, ...]] = {}
     for loop in ast.walk(made):
         if (
             not isinstance(loop, ast.For)
@@ -1079,8 +1079,8 @@ def _steps(made: ast.FunctionDef) -> dict[ast.expr | None, tuple[str, ...]]:
             for statement in loop.body:
                 for node in ast.walk(statement):
                     if isinstance(node, ast.expr):
-                        found[node] = (*found.get(node, ()), loop.target.id)
-    return found
+                        steps[node] = (*steps.get(node, ()), loop.target.id)
+    return steps
 
 
 @dataclass(frozen=True)

@@ -395,15 +395,15 @@ def unlisted(path: str) -> Violation:
 @functools.cache
 def _walk(path: str) -> Any:
     parts = path.split(".")
-    found: Any = importlib.import_module(parts[0])
+    member: Any = importlib.import_module(parts[0])
     for n, part in enumerate(parts[1:], 2):
-        if not hasattr(found, part):
+        if not hasattr(member, part):
             try:
                 importlib.import_module(".".join(parts[:n]))
             except ModuleNotFoundError:
                 raise AttributeError(f"module '{'.'.join(parts[: n - 1])}' has no attribute '{part}'") from None
-        found = getattr(found, part)
-    return found
+        member = getattr(member, part)
+    return member
 
 
 def attributes_of(value: Any) -> frozenset[str]:

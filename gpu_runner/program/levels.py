@@ -97,10 +97,10 @@ def is_made_by_torch(value: Any) -> bool:
     return all(isinstance(item, torch.Tensor) for item in flat)
 
 
-def level_of_attribute(owner: Any, name: str, level: int, found: Any) -> int:
+def level_of_attribute(owner: Any, name: str, level: int, value: Any) -> int:
     """What an attribute hangs on whose owner hangs on ``level``."""
     if isinstance(owner, torch.Tensor):
-        return FIXED if name in _KINDS else PASSED if name in _AS_PASSED or isinstance(found, torch.Tensor) else GIVEN
+        return FIXED if name in _KINDS else PASSED if name in _AS_PASSED or isinstance(value, torch.Tensor) else GIVEN
     if isinstance(owner, torch.device):
         if name == "index" and not torch.cuda.is_available():
             return GIVEN  # in the interpreter cases tell of the first and of the second GPU
@@ -110,8 +110,8 @@ def level_of_attribute(owner: Any, name: str, level: int, found: Any) -> int:
     if isinstance(owner, FunctionCtx):
         return int(owner.__dict__.get("program_levels", {}).get(name, GIVEN))
     if isinstance(owner, torch.nn.Module) and level <= PASSED:
-        is_own = is_lasting(found) and not isinstance(found, Native)
-        return FIXED if is_own else PASSED if isinstance(found, torch.Tensor | torch.nn.Module) else GIVEN
+        is_own = is_lasting(value) and not isinstance(value, Native)
+        return FIXED if is_own else PASSED if isinstance(value, torch.Tensor | torch.nn.Module) else GIVEN
     return FIXED if level == FIXED else GIVEN
 
 

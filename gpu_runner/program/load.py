@@ -62,10 +62,10 @@ def load_module(
         raise ModuleNotFoundError(f"No module named '{module}'")
 
     def find(symbol: str) -> Any:
-        found = loaded
+        member = loaded
         for part in symbol.split("."):
-            found = evaluator.attribute(found, part)
-        return found
+            member = evaluator.attribute(member, part)
+        return member
 
     return evaluator, find
 

@@ -236,13 +236,13 @@ class Log(Mode):
 
     def _inputs_of(self, arguments: list[Any]) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         """The inputs among arguments: their memory, and a copy of it; none of large ones, at scale, or on a GPU."""
-        found: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+        inputs: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
         for tensor in tensors_in(arguments) if self._sample is None else ():
             memory, storage = self._known(tensor), tensor.untyped_storage()
             if memory.is_input and tensor.device.type == "cpu" and storage.nbytes() <= MOST_LOOKED_AT:
                 raw = torch.empty(0, dtype=torch.uint8).set_(storage)
-                found |= dict.fromkeys(memory.inputs, (raw, raw.clone()))
-        return found
+                inputs |= dict.fromkeys(memory.inputs, (raw, raw.clone()))
+        return inputs
 
     def _may_be_table(self, tensor: torch.Tensor) -> bool:
         memory = self._known(tensor)
@@ -456,15 +456,15 @@ def _order(tensor: torch.Tensor) -> Order | None:
     """How a tensor's elements follow each other in memory, whatever its dimensions were merged or split to; None where none do."""
     if tensor.layout != torch.strided:
         return None
-    found: list[tuple[int, int]] = []
+    order: list[tuple[int, int]] = []
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         if size == 1:
             continue
-        if found and found[-1][1] == stride * size:
-            found[-1] = (found[-1][0] * size, stride)
+        if order and order[-1][1] == stride * size:
+            order[-1] = (order[-1][0] * size, stride)
         else:
-            found.append((size, stride))
-    return tuple(found)
+            order.append((size, stride))
+    return tuple(order)
 
 
 def _key(tensor: torch.Tensor) -> int:

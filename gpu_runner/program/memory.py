@@ -239,8 +239,8 @@ class _Guarded:
         assert place is not None
         if (place, dtype) not in self._arrays:
             begin, end = self.ranges[place]
-            held = (ctypes.c_char * (end - begin)).from_address(begin)
-            self._arrays[place, dtype] = self.np.frombuffer(held, dtype, (end - begin) // dtype.itemsize)
+            region = (ctypes.c_char * (end - begin)).from_address(begin)
+            self._arrays[place, dtype] = self.np.frombuffer(region, dtype, (end - begin) // dtype.itemsize)
         return self._arrays[place, dtype]
 
     def _elements_at(self, addresses: Any, place: int | None, dtype: Any) -> Any:
@@ -261,9 +261,9 @@ class _Guarded:
             return self._inner.load(ptr, mask, other, dtype)
         if addresses is ptr:
             return self._array(place, dtype)[at]
-        found = other.copy()
-        found[self.np.asarray(mask).astype(bool)] = self._array(place, dtype)[at]
-        return found
+        values = other.copy()
+        values[self.np.asarray(mask).astype(bool)] = self._array(place, dtype)[at]
+        return values
 
     def _differs(self, addresses: Any, place: int | None, value: Any, mask: Any) -> Any:
         """Where memory holds something else than what is written."""
@@ -452,9 +452,11 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
         is_within = (indices.data >= 0) & (indices.data < count)
         if is_within.all():
             return gather(self, src, indices, axis)
-        found = gather(self, src, interpreter.TensorHandle(np.where(is_within, indices.data, 0), indices.dtype), axis)
-        any_number = drawn.integers(1, 100, found.data.shape).astype(found.data.dtype)
-        return interpreter.TensorHandle(np.where(is_within, found.data, any_number), found.dtype)
+        gathered = gather(
+            self, src, interpreter.TensorHandle(np.where(is_within, indices.data, 0), indices.dtype), axis
+        )
+        any_number = drawn.integers(1, 100, gathered.data.shape).astype(gathered.data.dtype)
+        return interpreter.TensorHandle(np.where(is_within, gathered.data, any_number), gathered.dtype)
 
     gather = interpreter.InterpreterBuilder.create_gather
     interpreter.InterpreterBuilder.create_masked_load = create

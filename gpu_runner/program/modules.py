@@ -133,11 +133,11 @@ class CandidateProgram:
 
     @functools.cached_property
     def _defined(self) -> dict[str, list[ast.FunctionDef]]:
-        found: dict[str, list[ast.FunctionDef]] = {}
+        functions: dict[str, list[ast.FunctionDef]] = {}
         for node in (node for tree in self._sources.values() for node in ast.walk(tree)):
             if isinstance(node, ast.FunctionDef):
-                found.setdefault(node.name, []).append(node)
-        return found
+                functions.setdefault(node.name, []).append(node)
+        return functions
 
     @functools.cached_property
     def _stored(self) -> frozenset[str]:
@@ -178,9 +178,9 @@ class CandidateProgram:
         return self._absolute(name)
 
     def _absolute(self, name: str) -> Any:
-        found = self.module(name)
-        if found is not None:
-            return found
+        module = self.module(name)
+        if module is not None:
+            return module
         if self._library.is_own(name):
             return Package(self, name)
         top = name.partition(".")[0]
@@ -194,17 +194,17 @@ class CandidateProgram:
 
     def _attribute(self, value: Any, name: str) -> Any:
         if isinstance(value, Package):
-            found = self.module(f"{value.name}.{name}")
-            if found is None and not self._library.is_own(f"{value.name}.{name}"):
+            member = self.module(f"{value.name}.{name}")
+            if member is None and not self._library.is_own(f"{value.name}.{name}"):
                 raise AttributeError(f"module '{value.name}' has no attribute '{name}'")
-            return found or Package(self, f"{value.name}.{name}")
+            return member or Package(self, f"{value.name}.{name}")
         if not isinstance(value, SourceModule):
             return NotImplemented
         if name.startswith("__") and name not in value.frame.names:
             raise Violation("private name", f"It uses `{name}` of a module.")
-        found = value.lookup(name)
-        if found is not _MISSING:
-            return found
+        member = value.lookup(name)
+        if member is not _MISSING:
+            return member
         if value.is_package:
             inner = self.module(f"{value.name}.{name}")
             if inner is not None:

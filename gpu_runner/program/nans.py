@@ -133,13 +133,13 @@ def _stored_at(addresses: Any, numpy: Any) -> Any:
     """The lanes whose address holds what hangs on NaN; None where no lane's does."""
     if not _PLACES or not addresses.size:
         return None
-    found, low, high = None, addresses.min(), addresses.max()
+    stored, low, high = None, addresses.min(), addresses.max()
     for known in _PLACES:
         if known.size and high >= known[0] and low <= known[-1]:
             here = known[numpy.minimum(numpy.searchsorted(known, addresses), known.size - 1)] == addresses
             if here.any():
-                found = here if found is None else found | here
-    return found
+                stored = here if stored is None else stored | here
+    return stored
 
 
 def _storing(method: Callable[..., Any], interpreter: Any) -> Callable[..., Any]:

@@ -159,10 +159,10 @@ def _offsets(layout: VectorLayout) -> list[int]:
         if not isinstance(shape, list | tuple):
             return [number * int(stride) for number in range(int(shape))]
         each = [along(*mode) for mode in zip(shape, stride, strict=True)]
-        found = [0]
+        offsets = [0]
         for mode in each:
-            found = [outer + inner for outer in mode for inner in found]
-        return found
+            offsets = [outer + inner for outer in mode for inner in offsets]
+        return offsets
 
     return along(layout.shape, layout.stride)
 
@@ -538,10 +538,10 @@ def function_of(value: Any) -> types.FunctionType | None:
         return value.fn
     if not isinstance(value, types.FunctionType):
         return None
-    found = getattr(value, _PLAIN, None) or (
+    function = getattr(value, _PLAIN, None) or (
         getattr(value, "__wrapped__", None) if hasattr(value, "_decorator_kind") else None
     )
-    return found if isinstance(found, types.FunctionType) else None
+    return function if isinstance(function, types.FunctionType) else None
 
 
 # -- memory

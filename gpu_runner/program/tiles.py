@@ -195,10 +195,10 @@ def _begin(stream: Any, grid: tuple[int, ...], kernel: Any, arguments: tuple[Any
 def function_of(value: Any) -> types.FunctionType | None:
     """The Python function of a kernel or device function, interpreted or cuTile's own; None of anything else."""
     if isinstance(value, types.FunctionType):
-        found = getattr(value, "__wrapped__", None) if hasattr(value, "_cutile_function_wrapper") else None
+        function = getattr(value, "__wrapped__", None) if hasattr(value, "_cutile_function_wrapper") else None
     else:
-        found = getattr(value, "_pyfunc", None) or (value.fn if isinstance(value, Kernel) else None)
-    return found if isinstance(found, types.FunctionType) else None
+        function = getattr(value, "_pyfunc", None) or (value.fn if isinstance(value, Kernel) else None)
+    return function if isinstance(function, types.FunctionType) else None
 
 
 def watch(current: Callable[[], Log | None]) -> None:
@@ -220,8 +220,8 @@ def current_stream(*device: Any, **named: Any) -> Any:
 
 @functools.cache
 def _real_launch() -> Callable[..., Any]:
-    found = importlib.import_module(MODULE)
-    return found.launch  # type: ignore[no-any-return]  # the package's own
+    package = importlib.import_module(MODULE)
+    return package.launch  # type: ignore[no-any-return]  # the package's own
 
 
 def watch_real() -> None:

@@ -59,8 +59,8 @@ class Trail:
         """What was left so far."""
         return CaseTrail(tuple(self.events), self._whole.hexdigest())
 
-    def _add(self, what: str, place: tuple[str | None, int | None], told: Any) -> None:
-        digest = hashlib.sha256(repr((what, told)).encode()).hexdigest()[:16]
+    def _add(self, what: str, place: tuple[str | None, int | None], facts: Any) -> None:
+        digest = hashlib.sha256(repr((what, facts)).encode()).hexdigest()[:16]
         self._whole.update(digest.encode())
         if len(self.events) < MOST_EVENTS:
             self.events.append(TrailEvent(what[:100], *place, digest))
@@ -160,8 +160,8 @@ def _body(code: types.CodeType) -> str:
     for part in (item for statement in body for item in ast.walk(statement)):
         if isinstance(part, ast.AnnAssign):
             part.annotation = ast.Constant(None)
-    told = [ast.dump(statement) for statement in body if not isinstance(statement, ast.Pass)]
-    return hashlib.sha256(repr([[arg.arg for arg in node.args.args], told]).encode()).hexdigest()
+    facts = [ast.dump(statement) for statement in body if not isinstance(statement, ast.Pass)]
+    return hashlib.sha256(repr([[arg.arg for arg in node.args.args], facts]).encode()).hexdigest()
 
 
 @functools.cache

@@ -43,7 +43,7 @@ class Fitter:
             times = _times(text, values, numbers)
             if times is not None:
                 return times
-        quotient = next((found for base in single if (found := _part(*base, numbers)) is not None), None)
+        quotient = next((part for base in single if (part := _part(*base, numbers)) is not None), None)
         if quotient is not None:
             return quotient
         # A product has so many quotients that one may be what a size less a number is.
@@ -62,8 +62,8 @@ class Fitter:
 
     def _times_known(self, numbers: tuple[Number, ...]) -> str | None:
         """A size times one that was found before and is no product itself, as the area of what a stride leaves of an image is."""
-        found = [(known, text) for known, text in self._expressions.items() if text is not None and "//" in text]
-        for known, text in found:
+        quotients = [(known, text) for known, text in self._expressions.items() if text is not None and "//" in text]
+        for known, text in quotients:
             if len(set(known)) == 1 or not all(type(k) is int and k > 1 for k in known):
                 continue
             if all(n > k and n % k == 0 for n, k in zip(numbers, known, strict=True)):

@@ -133,13 +133,13 @@ def _changed(value: ScalarValue, turn: int, number: int) -> ScalarValue:
 
 def thresholds(problem: Problem, name: str) -> list[float]:
     """Where a reference may branch on a number, rising: zero, one, and what its source compares the number with."""
-    found = {0.0, 1.0}
+    limits = {0.0, 1.0}
     for node in ast.walk(ast.parse(problem.source)):
         if isinstance(node, ast.Compare) and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node)):
             constants = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
             numbers = [float(value) for value in constants if isinstance(value, int | float)]
-            found |= {sign * number for number in numbers for sign in (-1.0, 1.0)}
-    return sorted(number + 0.0 for number in found)  # no zero is below another
+            limits |= {sign * number for number in numbers for sign in (-1.0, 1.0)}
+    return sorted(number + 0.0 for number in limits)  # no zero is below another
 
 
 def multiples(

@@ -49,8 +49,8 @@ def random_operator(graph: RawGraph) -> str | None:
     """The first operator of a graph that draws random numbers."""
     for node in graph.nodes:
         packet, _, overload = node.op.removeprefix("aten.").partition(".")
-        found = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
-        if torch.Tag.nondeterministic_seeded not in getattr(found, "tags", ()):
+        operator = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+        if torch.Tag.nondeterministic_seeded not in getattr(operator, "tags", ()):
             continue
         if packet == "scaled_dot_product_attention" and (len(node.args) < 5 or not node.args[4]):
             continue

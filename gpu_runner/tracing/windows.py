@@ -96,7 +96,7 @@ def _narrowed(graph: GraphBuilder, taken: Windows, refs: Sequence[Ref]) -> tuple
     lead = len(sizes) - len(taken.taps)
     rules = enumerate(zip(sizes[lead:], taken.taps, taken.offsets, strict=True))
     units = [dim for dim, rule in rules if rule == (1, 1, 0)]
-    narrow = [found for ref in refs if (found := _without(graph, ref, lead, units)) is not None]
+    narrow = [ref_without for ref in refs if (ref_without := _without(graph, ref, lead, units)) is not None]
     if not units or len(units) == len(taken.taps) or len(narrow) < len(refs):
         return refs, taken
     return narrow, taken.without(units)
@@ -236,21 +236,21 @@ def _mean_geometry(n: int, args: list[Any]) -> tuple[Geometry, int] | None:
 
 def _mean_pool(n: int) -> Rule:
     def rule(graph: GraphBuilder, meta: Tensor, args: list[Any], _: dict[str, Any]) -> Any:
-        found = _mean_geometry(n, args[1:])
-        if found is None:
+        geometry = _mean_geometry(n, args[1:])
+        if geometry is None:
             return None
-        view = windows(graph, args[0], found[0].sliding(meta.shape[-n:]))
-        return _mean_of(graph, view, n, found[1], meta)
+        view = windows(graph, args[0], geometry[0].sliding(meta.shape[-n:]))
+        return _mean_of(graph, view, n, geometry[1], meta)
 
     return rule
 
 
 def _mean_pool_backward(n: int) -> Rule:
     def rule(graph: GraphBuilder, meta: Tensor, args: list[Any], _: dict[str, Any]) -> Any:
-        found = _mean_geometry(n, args[2:])
-        if found is None:
+        geometry = _mean_geometry(n, args[2:])
+        if geometry is None:
             return None
-        return _mean_of(graph, _spread(graph, args[0], args[1], found[0], n), n, found[1], meta)
+        return _mean_of(graph, _spread(graph, args[0], args[1], geometry[0], n), n, geometry[1], meta)
 
     return rule
 

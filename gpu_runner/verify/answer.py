@@ -105,13 +105,13 @@ def joined(processes: Collection[SeenOutcomes]) -> dict[SeenDecision, int]:
     for process in processes:
         for operation, value in process.values.items():
             values.setdefault(operation, set()).add(value)
-    found: dict[SeenDecision, int] = {}
+    outcomes: dict[SeenDecision, int] = {}
     for process in processes:
         for one, outcome in process.outcomes.items():
             is_changed = one in process.unchanged and len(values.get(process.unchanged[one], ())) > 1
             if not is_changed and (one not in process.uncounted or one not in counted):
-                found[one] = found.get(one, 0) | outcome
-    return found
+                outcomes[one] = outcomes.get(one, 0) | outcome
+    return outcomes
 
 
 def expecting(proof: Proof) -> Callable[[CaseReply, tuple[Shape, ...]], None]:

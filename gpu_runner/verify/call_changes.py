@@ -157,10 +157,12 @@ def _defaults(
 ) -> Iterator[list[_CallChange]]:
     """Parameters of what is called that the call leaves at their defaults."""
     is_applied = isinstance(made.call.func, ast.Attribute)
-    found = list(all_bindings(texts).get(made.called, ()))
+    definitions = list(all_bindings(texts).get(made.called, ()))
     if is_applied:
-        found = [item for node in found if isinstance(node, ast.ClassDef) for item in node.body if _is_forward(item)]
-    node = next((node for node in found if isinstance(node, ast.FunctionDef)), None)
+        definitions = [
+            item for node in definitions if isinstance(node, ast.ClassDef) for item in node.body if _is_forward(item)
+        ]
+    node = next((node for node in definitions if isinstance(node, ast.FunctionDef)), None)
     if node is None:
         return
     parameters = [*node.args.posonlyargs, *node.args.args][1 if is_applied else 0 :]
@@ -187,7 +189,7 @@ def _is_forward(node: ast.stmt) -> bool:
 
 def words_of(texts: Collection[str]) -> list[str]:
     """The words that the original's files compare something with, or look up."""
-    found: dict[str, None] = {}
+    words: dict[str, None] = {}
     for node in (node for text in texts for node in ast.walk(parse(text))):
         parts: list[ast.expr | None] = []
         if isinstance(node, ast.Compare):
@@ -197,8 +199,8 @@ def words_of(texts: Collection[str]) -> list[str]:
         elif isinstance(node, ast.MatchValue):
             parts = [node.value]
         parts += [item for part in parts if isinstance(part, ast.Tuple | ast.List | ast.Set) for item in part.elts]
-        found |= {p.value: None for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)}
-    return list(found)
+        words |= {p.value: None for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)}
+    return list(words)
 
 
 def _text_of(made: _LayoutCall, change: _CallChange, symbol: str) -> str:

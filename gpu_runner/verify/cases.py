@@ -465,10 +465,10 @@ class _Plan:
                 Case("workload", tuple(sizes.items()), dtype, 0, workload.scalars, plain_init=at == 0, measured=True)
                 for at, dtype in enumerate(at_size)
             ]
-        found: dict[Case, Case] = {}
+        measured: dict[Case, Case] = {}
         for case in cases:  # scaled down, workloads that differ in size alone are one case
-            found.setdefault(replace(case, plain_init=False), case)
-        return list(found.values())
+            measured.setdefault(replace(case, plain_init=False), case)
+        return list(measured.values())
 
     def _case(self, name: str, sizes: Mapping[str, int], dtype: str | None = None, **more: object) -> Case:
         case = Case(name, tuple(sizes.items()), dtype or self.dtypes[0], 0, self.workload.scalars)
@@ -663,13 +663,13 @@ class _Plan:
 
     def _beyond_cuts(self, stream: random.Random) -> list[tuple[str, int]]:
         """Columns beyond the interpreter's usual ones, the most of them first, where code branches or cuts there."""
-        found = []
+        sizes = []
         for dim in columns_of(self.problem)[:1] if not self.quick else ():
             least = _most(self.problem, dim, interpreted=True)
             cuts = sorted((value for value in self.compared if least <= value <= LARGEST_CUT), reverse=True)
             # So far beyond that of some rows the largest element lies there.
-            found += [(dim, cut + stream.randint(cut * 3 // 4, cut)) for cut in cuts[:MOST_CUTS]]
-        return found
+            sizes += [(dim, cut + stream.randint(cut * 3 // 4, cut)) for cut in cuts[:MOST_CUTS]]
+        return sizes
 
     def _beyond_groups(self, stream: random.Random) -> list[tuple[str, int]]:
         """Sizes at which a second group of programs begins, of rows beyond what the interpreter takes row by row."""
@@ -681,13 +681,13 @@ class _Plan:
 
     def _with_remainders(self, stream: random.Random) -> list[tuple[str, int]]:
         """Sizes that leave a remainder which code asks for, of divisors that usual sizes do not meet."""
-        found = []
+        sizes = []
         for divisor, rest in self.remainders:
             for dim in _named(self.problem) if divisor >= LEAST_DIVISOR else ():
                 times = (_most(self.problem, dim, self.interpreted) - rest) // divisor
                 if times > 0:
-                    found.append((dim, rest + divisor * stream.randint(1, min(times, MOST_TIMES))))
-        return stream.sample(sorted(found), min(len(found), MOST_REMAINDERS))
+                    sizes.append((dim, rest + divisor * stream.randint(1, min(times, MOST_TIMES))))
+        return stream.sample(sorted(sizes), min(len(sizes), MOST_REMAINDERS))
 
     def _beyond_together(self) -> list[Case]:
         """Where tiles are multiplied: two dimensions at once beyond what something is compared with, and one that is wide."""
@@ -741,7 +741,7 @@ class _Plan:
         fixed = dict(self.workload.scalars)
         others = [dict(other.scalars) for other in self.problem.workloads if dict(other.scalars) != fixed]
         ruled = self._ruled()
-        found, able = [], {spec.name for spec in self.problem.scalars} - set(fixed) - ruled
+        chosen, able = [], {spec.name for spec in self.problem.scalars} - set(fixed) - ruled
         turns = itertools.cycle((True, False))
         written = itertools.cycle(usual_numbers(self.draws.stream("usual numbers")))
         first = next((case for case in cases if case.name == "drawn"), None)
@@ -760,8 +760,8 @@ class _Plan:
             elif moved and case.sizes and stream.random() < OF_A_SIZE:
                 _, size = stream.choice(case.sizes)
                 moved |= usual_scalar(self.problem, moved, max(2, size) ** stream.choice((-1.0, -0.5)), stream)
-            found.append(replace(case, scalars=tuple((base | moved).items())) if moved or base is not fixed else case)
-        return found if self.quick else [*found, *self._of_other_scalars(fixed, able, ruled)]
+            chosen.append(replace(case, scalars=tuple((base | moved).items())) if moved or base is not fixed else case)
+        return chosen if self.quick else [*chosen, *self._of_other_scalars(fixed, able, ruled)]
 
     def _ruled(self) -> set[str]:
         """The scalars on which sizes hang."""
@@ -781,7 +781,7 @@ class _Plan:
 
         What workloads say, ``fixed``, is one value of many too, but of ``ruled``, which sizes hang on.
         """
-        found: list[Case] = []
+        made: list[Case] = []
         epsilons = usual_epsilons(self.problem, able)
         small = small_epsilons(self.problem, able, self.draws.stream("small epsilons"))
         able = able | set(fixed) - ruled
@@ -798,28 +798,28 @@ class _Plan:
                 sizes = self._sizes(f"whole scalars {place}", (20, 90), (3, 9))
                 given = [tuple((fixed | moved).items()) for moved in tries]
                 case = self._case("other whole scalars", sizes, scalars=given[0], spare=tuple(given[1:]))
-                found.append(replace(case, may_raise=True))
+                made.append(replace(case, may_raise=True))
         for place, moved in enumerate(
             moved_of_workloads(self.problem, fixed, ruled, self.draws.stream("of workloads"))
         ):
             case = self._case("scalars beside", self._sizes(f"scalars beside {place}", (20, 90), (3, 9)))
             case = replace(case, scalars=tuple((fixed | moved).items()), spare=(tuple(fixed.items()),))
-            found.append(replace(case, may_raise=True))
+            made.append(replace(case, may_raise=True))
         words = other_words(self.problem, able)
         for place, moved in enumerate(moved_together(self.problem, able, words, self.draws.stream("together"))):
             sizes, dtype = self._sizes(f"together {place}", (33, 90), (3, 9)), self.dtypes[place % len(self.dtypes)]
             case = self._case("other scalars together", sizes, dtype, scalars=tuple((fixed | moved).items()))
-            found.append(replace(case, spare=(tuple(fixed.items()),), may_raise=True))
+            made.append(replace(case, spare=(tuple(fixed.items()),), may_raise=True))
         for place, word in enumerate(self.draws.stream("words").sample(words, min(len(words), MOST_WORDS))):
             sizes = self._sizes(f"words {place}", (33, 90), (3, 9))
             case = self._case("other words", sizes, scalars=tuple((fixed | word).items()))
-            found.append(replace(case, may_raise=True))
+            made.append(replace(case, may_raise=True))
         for place, end in enumerate(scalars_at_an_end(self.problem, able)):
             case = self._case(_AT_AN_END, self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)))
             # The spare ones serve any reference.
             case = replace(case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),))
-            found.append(replace(case, may_raise=True))
-        found += self._of_extreme_scalars(fixed, able)
+            made.append(replace(case, may_raise=True))
+        made += self._of_extreme_scalars(fixed, able)
         beyond = {
             f"scalars beyond {is_below}": functools.partial(scalars_beyond, is_below=is_below)
             for is_below in (True, False)
@@ -832,18 +832,18 @@ class _Plan:
             if moves:
                 given = [tuple((fixed | moved).items()) for moved in (*moves, {})]
                 case = self._case("scalars beyond", self._sizes(label, (20, 90), (3, 9)), scalars=given[0])
-                found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
+                made.append(replace(case, spare=tuple(given[1:]), may_raise=True))
         if none := no_epsilons(self.problem, able):
             case = self._case(_NO_EPSILON, self._sizes("no epsilon", (33, 200), (5, 9)), self._most_exact())
-            found.append(replace(case, scalars=tuple((fixed | none).items()), spare=(tuple(fixed.items()),)))
+            made.append(replace(case, scalars=tuple((fixed | none).items()), spare=(tuple(fixed.items()),)))
         for place, moved in enumerate(epsilons):
             case = self._case("usual epsilon", self._sizes(f"usual epsilon {place}", (33, 200), (5, 9)))
-            found.append(replace(case, scalars=tuple((fixed | moved).items()), spare=(tuple(fixed.items()),)))
+            made.append(replace(case, scalars=tuple((fixed | moved).items()), spare=(tuple(fixed.items()),)))
         if small:
             sizes = self._sizes("small epsilon", (33, 200), (8, 14))
             case = self._case(_SMALL_EPSILON, sizes, self._most_exact(), scalars=tuple((fixed | small).items()))
-            found.append(replace(case, spare=(tuple(fixed.items()),)))
-        return found
+            made.append(replace(case, spare=(tuple(fixed.items()),)))
+        return made
 
     def _of_extreme_scalars(self, fixed: dict[str, Scalar], able: set[str]) -> list[Case]:
         """Large values, infinities and NaN where a scalar is at an end of its range; large ones also where it has the other sign.
@@ -878,24 +878,24 @@ class _Plan:
         data = iter((Special.levels, *stream.sample(DATA[1:], len(DATA) - 1)))  # in float32 levels are seen to be such
         orders = iter((Indices.ascending,))
         dense = {*_for_dense_kernels(cases), *range(3, len(cases), 4)}
-        found: list[Case] = []
+        covered: list[Case] = []
         for place, case in enumerate(cases):
             # Of one row or column most kinds are the same: each has its turn where it shows.
             shows = all(size > 1 for _, size in case.sizes)
             if case.name == _SECOND_TIME:
                 special = next(data) if has_data else Special.none
                 kind = next(indices) if has_whole else Indices.spread
-                found.append(replace(found[0], name=case.name, again=False, special=special, indices=kind))
+                covered.append(replace(covered[0], name=case.name, again=False, special=special, indices=kind))
                 continue
             if case.content is not Content.ordinary:
                 # Kernels of their own for dense rows, narrow and wide, decide by what is not finite too.
                 drawn = stream.choice((MemoryLayout.dense, MemoryLayout.apart))
-                found.append(replace(case, layout=MemoryLayout.dense if case.name == _NOT_FINITE else drawn))
+                covered.append(replace(case, layout=MemoryLayout.dense if case.name == _NOT_FINITE else drawn))
                 continue
             if place == 0:
                 # The one case that trivial answers must fail: nothing in it is constant.
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
-                found.append(replace(case, layout=layout, upstream=back))
+                covered.append(replace(case, layout=layout, upstream=back))
                 continue
             if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD, _SMALL_EPSILON):
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
@@ -908,7 +908,7 @@ class _Plan:
                 kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns}
                 kinds[_SMALL_EPSILON] = Special.faint
                 special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
-                found.append(
+                covered.append(
                     replace(
                         case,
                         layout=layout,
@@ -919,16 +919,16 @@ class _Plan:
                     )
                 )
                 continue
-            if case.name == "drawn" and not any(other.echoes for other in found) and not self.quick:
+            if case.name == "drawn" and not any(other.echoes for other in covered) and not self.quick:
                 # What cancels where a gradient is an output is most of it for a norm: usual scales say what rounding leaves.
                 layout = stream.choice(NEVER_CONSTANT)
                 kind = next(indices) if has_whole else Indices.spread
                 may_raise = layout is MemoryLayout.shifted
-                found.append(replace(case, layout=layout, echoes=True, may_raise=may_raise, indices=kind))
+                covered.append(replace(case, layout=layout, echoes=True, may_raise=may_raise, indices=kind))
                 continue
             if case.name == _BEYOND_AN_AXIS:
                 # The gradient of what all rows share is a sum of few: one of all is as exact as the order of its terms.
-                found.append(replace(case, layout=stream.choice(NEVER_CONSTANT), gradients=Upstream.few_rows))
+                covered.append(replace(case, layout=stream.choice(NEVER_CONSTANT), gradients=Upstream.few_rows))
                 continue
             is_beyond = self._is_beyond_a_cut(case)  # few rows, of which some must differ beyond the cut
             if not self.quick and place in dense:
@@ -958,9 +958,9 @@ class _Plan:
                 if dealt.layout in REPEATED:  # a norm's rows without variance
                     dealt = replace(dealt, layout=MemoryLayout.apart)
             one_upstream = place % 3 == 1
-            found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise, one_upstream=one_upstream))
-        found = self._with_data(found, list(data), stream) if has_data and not self.quick else found
-        return found if self.quick else self._with_layouts(self._at_odd_offsets(found))
+            covered.append(replace(dealt, special=special, wild=wild, may_raise=may_raise, one_upstream=one_upstream))
+        covered = self._with_data(covered, list(data), stream) if has_data and not self.quick else covered
+        return covered if self.quick else self._with_layouts(self._at_odd_offsets(covered))
 
     def _at_odd_offsets(self, cases: list[Case]) -> list[Case]:
         """Have all lie at odd offsets in a case of columns of which a compiler that is told it may loads several at once."""
@@ -1088,11 +1088,11 @@ class _Plan:
         # Of one row a program has one block, on any GPU.
         left = sorted(places, key=lambda place: _least_and_all(cases[place]), reverse=True)
         widths = {place: math.prod(cases[place].size_of[dim] for dim in columns) for place in left}
-        found: list[int] = []
+        largest: list[int] = []
         for place in left:
-            if not found or widths[place] * NARROWER <= widths[found[-1]]:
-                found.append(place)
-        return found + [place for place in left if place not in found]
+            if not largest or widths[place] * NARROWER <= widths[largest[-1]]:
+                largest.append(place)
+        return largest + [place for place in left if place not in largest]
 
     def _related(self) -> list[Case]:
         """Elements in several places at once, one tensor for two inputs, parts of one, weights in another dtype, no rows."""
@@ -1255,8 +1255,8 @@ class _Plan:
         stream = self.draws.stream("divided")
         base = dict(self._sizes("divided", (17, 23), (3, 3)))
         sizes = tuple((dim, min(size, 23)) for dim, size in base.items())
-        found = divided.divided(sizes, self.multiples, self.workload, stream, quick=self.quick)
-        return [self._case(_DIVIDED, dict(moved), scalars=scalars) for moved, scalars in found]
+        moves = divided.divided(sizes, self.multiples, self.workload, stream, quick=self.quick)
+        return [self._case(_DIVIDED, dict(moved), scalars=scalars) for moved, scalars in moves]
 
 
 def _alike(problem: Problem) -> Iterator[tuple[str, ...]]:

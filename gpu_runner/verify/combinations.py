@@ -34,8 +34,8 @@ def meetings(cases: Sequence[Seen], sizes: Sequence[Signature]) -> Iterator[tupl
     inputs. It ends where no pair is new.
     """
     values = _values([*(case.decided for case in cases), *sizes])
-    varies = {key for key, found in values.items() if 1 < len(found) <= MOST_VALUES}
-    of_sizes = {key for key, found in _values(sizes).items() if key in varies and len(found) > 1}
+    varies = {key for key, several in values.items() if 1 < len(several) <= MOST_VALUES}
+    of_sizes = {key for key, several in _values(sizes).items() if key in varies and len(several) > 1}
     alike: dict[Signature, list[int]] = {}
     for place, signature in enumerate(sizes):
         alike.setdefault(_only(signature, of_sizes), []).append(place)
@@ -70,7 +70,7 @@ def covering(signatures: Sequence[Signature], most: int) -> Iterator[int]:
 
     What has more than few values is a number, and counts as no item.
     """
-    varies = {key for key, found in _values(signatures).items() if 1 < len(found) <= MOST_VALUES}
+    varies = {key for key, several in _values(signatures).items() if 1 < len(several) <= MOST_VALUES}
     left = {place: _only(signature, varies) for place, signature in enumerate(signatures)}
     seen: set[Item] = set()
     for turn in range(min(most, len(left))):
@@ -82,10 +82,10 @@ def covering(signatures: Sequence[Signature], most: int) -> Iterator[int]:
 
 
 def _values(signatures: Iterable[Signature]) -> dict[object, set[object]]:
-    found: dict[object, set[object]] = {}
+    values: dict[object, set[object]] = {}
     for key, value in itertools.chain.from_iterable(signatures):
-        found.setdefault(key, set()).add(value)
-    return found
+        values.setdefault(key, set()).add(value)
+    return values
 
 
 def _only(signature: Signature, keys: Collection[object]) -> Signature:

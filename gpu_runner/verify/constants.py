@@ -43,16 +43,16 @@ def constants_of(files: Collection[SourceFile]) -> frozenset[int]:
 
     A name has every value that it is given anywhere; a number with a fraction lies between two whole ones; text may be a number.
     """
-    found = {value for tree in _trees(files) for values in _folded(tree).values.values() for value in values}
-    found |= {
+    numbers = {value for tree in _trees(files) for values in _folded(tree).values.values() for value in values}
+    numbers |= {
         _NARROW[name] for tree in _trees(files) for node in ast.walk(tree) if (name := _named(node) or "") in _NARROW
     }
-    return _sizes(found)
+    return _sizes(numbers)
 
 
 def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
     """Those of them that something is compared with, or cut at: where code branches on a size."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for tree in _trees(files):
         folded = _folded(tree)
         for node in ast.walk(tree):
@@ -61,8 +61,8 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
                 asked = node.args
             if isinstance(node, ast.Call) and _named(node.func) in ("range", "static_range"):
                 asked = node.args[2:]
-            found |= {value for operand in asked for value in folded.values.get(operand, ())}
-    return _sizes(found) | _limits(files)
+            numbers |= {value for operand in asked for value in folded.values.get(operand, ())}
+    return _sizes(numbers) | _limits(files)
 
 
 def asks_for_zero(files: Collection[SourceFile]) -> bool:
@@ -80,7 +80,7 @@ def fractions_in(files: Collection[SourceFile]) -> frozenset[float]:
 
 def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:
     """Products of two settings of one launch, where kernels multiply tiles: programs are grouped by so many rows or columns."""
-    found: set[int] = set()
+    products: set[int] = set()
     for tree in _trees(files):
         nodes = list(ast.walk(tree))
         if not any(_named(node) == "dot" for node in nodes):
@@ -88,13 +88,13 @@ def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:
         folded = _folded(tree)
         for settings in map(_settings, nodes):
             values = [folded.values.get(value, frozenset()) for value in settings]
-            found |= {one * other for a, b in itertools.combinations(values, 2) for one in a for other in b}
-    return _sizes(found)
+            products |= {one * other for a, b in itertools.combinations(values, 2) for one in a for other in b}
+    return _sizes(products)
 
 
 def remainders_in(files: Collection[SourceFile]) -> frozenset[tuple[int, int]]:
     """What is divided by, with each remainder that is compared with, or zero: what no range of sizes is sure to hold."""
-    found: set[tuple[int, int]] = set()
+    remainders: set[tuple[int, int]] = set()
     for tree in _trees(files):
         folded = _folded(tree)
         nodes = list(ast.walk(tree))
@@ -106,8 +106,8 @@ def remainders_in(files: Collection[SourceFile]) -> frozenset[tuple[int, int]]:
         }
         for node in nodes:
             for divisor in _divisors(folded, node):
-                found |= {(divisor, rest % divisor) for rest in compared.get(node, ()) or {0}}
-    return frozenset(found)
+                remainders |= {(divisor, rest % divisor) for rest in compared.get(node, ()) or {0}}
+    return frozenset(remainders)
 
 
 def _divisors(folded: _Folded, node: ast.AST) -> Iterator[int]:
@@ -166,9 +166,9 @@ class _Folded:
     def _fold(self) -> None:
         names: dict[str, frozenset[int]] = {}
         for node in self._nodes:
-            found = frozenset(sorted(self._of(node))[:MOST_VALUES])
-            if found:
-                self.values[node] = found
+            numbers = frozenset(sorted(self._of(node))[:MOST_VALUES])
+            if numbers:
+                self.values[node] = numbers
             for name, value in _bindings(node):
                 names[name] = names.get(name, frozenset()) | self.values.get(value, frozenset())
         self._names = {name: frozenset(sorted(values)[:MOST_VALUES]) for name, values in names.items() if values}

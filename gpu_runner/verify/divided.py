@@ -21,13 +21,13 @@ def divided(
 ) -> list[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Scalar], ...]]]:
     """Sizes and scalars in which the rules hold; dimensions without a rule keep their ``sizes``. A quick look takes the first."""
     names = dict.fromkeys(name for rule in rules for name in rule.scalars)
-    found = []
+    moves = []
     for value, times in _settings(stream)[: 1 if quick else None] if rules else ():
         scalars: dict[str, Scalar] = dict(workload.scalars) | dict.fromkeys(names, value)
         of = {rule.dimension: int(evaluate_expression(rule.of, dict.fromkeys(names, value))) for rule in rules}
         moved = tuple((dim, of[dim] * times if dim in of else size) for dim, size in sizes)
-        found.append((moved, tuple(scalars.items())))
-    return found
+        moves.append((moved, tuple(scalars.items())))
+    return moves
 
 
 def _settings(stream: random.Random) -> list[tuple[int, int]]:

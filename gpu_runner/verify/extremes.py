@@ -285,14 +285,14 @@ def _partly(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
 
 def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """The same, and every third row holds the smallest number alone or the largest, in turn; never all that hold it with others."""
-    found = _partly(values, stream).reshape(-1, values.shape[-1])
-    partly = int((found == LOWEST).any(-1).nonzero()[0])
-    able = [start for start in range(min(3, len(found))) if start != partly % 3] or [0]
-    starts = [start for start in able if start + 3 < len(found)] or able
+    masked = _partly(values, stream).reshape(-1, values.shape[-1])
+    partly = int((masked == LOWEST).any(-1).nonzero()[0])
+    able = [start for start in range(min(3, len(masked))) if start != partly % 3] or [0]
+    starts = [start for start in able if start + 3 < len(masked)] or able
     start = starts[int(torch.randint(len(starts), (), generator=stream))]
-    found[start::3] = LOWEST
-    found[start + 3 :: 6] = -LOWEST
-    return found.reshape(values.shape)
+    masked[start::3] = LOWEST
+    masked[start + 3 :: 6] = -LOWEST
+    return masked.reshape(values.shape)
 
 
 def _filled_with(fills: tuple[float, ...], values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
@@ -454,7 +454,7 @@ def _nearer(reach: float, stream: torch.Generator) -> float:
 
 
 def _scattered(values: torch.Tensor, odd: tuple[float, ...], stream: torch.Generator) -> torch.Tensor:
-    found = values.clone()
+    scattered = values.clone()
     at = torch.randperm(len(values), generator=stream)[: len(odd)]
-    found[at] = torch.tensor(odd)[: len(at)]
-    return found
+    scattered[at] = torch.tensor(odd)[: len(at)]
+    return scattered

@@ -69,12 +69,12 @@ def decisive(findings: Sequence[VerdictFinding]) -> VerdictFinding:
 
 def largest(excused: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """Of what was let pass the one with the largest error, by what would be allowed, for each check and output."""
-    found: dict[tuple[str, str | None], Evidence] = {}
+    worst: dict[tuple[str, str | None], Evidence] = {}
     for evidence in excused:
         key = (evidence.check, evidence.output)
-        if key not in found or _beyond(evidence) > _beyond(found[key]):
-            found[key] = evidence
-    return tuple(sorted(found.values(), key=_beyond, reverse=True)[:MOST_EXCUSED])
+        if key not in worst or _beyond(evidence) > _beyond(worst[key]):
+            worst[key] = evidence
+    return tuple(sorted(worst.values(), key=_beyond, reverse=True)[:MOST_EXCUSED])
 
 
 def _beyond(evidence: Evidence) -> float:
@@ -199,25 +199,27 @@ class CaseNotes:
         line: int | None = None,
     ) -> None:
         """Note a check that did not hold."""
-        found = comparison or ValueComparison(False, name)
-        evidence = replace(self._evidence(name, message, output, found), line=line)
+        compared = comparison or ValueComparison(False, name)
+        evidence = replace(self._evidence(name, message, output, compared), line=line)
         self.add(VerdictFinding(status, evidence, rule))
 
     def add(self, finding: VerdictFinding) -> None:
         """Note what is wrong, and the check that did not hold."""
-        found = finding.evidence
-        self.checks.append(Check(found.check, self.workload, False, found.output, found.error, found.allowed))
+        evidence = finding.evidence
+        self.checks.append(
+            Check(evidence.check, self.workload, False, evidence.output, evidence.error, evidence.allowed)
+        )
         self.findings.append(finding)
 
-    def _evidence(self, name: str, message: str, output: str | None, found: ValueComparison) -> Evidence:
+    def _evidence(self, name: str, message: str, output: str | None, comparison: ValueComparison) -> Evidence:
         return Evidence(
             name,
             message,
             self.workload,
             output,
-            found.position,
-            found.got,
-            found.expected,
-            found.error,
-            found.allowed,
+            comparison.position,
+            comparison.got,
+            comparison.expected,
+            comparison.error,
+            comparison.allowed,
         )

@@ -141,9 +141,11 @@ def _is_representative(proof: Proof) -> bool:
 
 
 def _elements(proof: Proof) -> dict[str, int]:
-    found = {name: tensor.numel() for name, tensor in proof.inputs.items()}
-    found |= {item.label: math.prod(item.shape) for item in proof.outputs}
-    return found | {f"upstream {n}": math.prod(laid.shape) for n, laid in enumerate(proof.upstream) if laid is not None}
+    elements = {name: tensor.numel() for name, tensor in proof.inputs.items()}
+    elements |= {item.label: math.prod(item.shape) for item in proof.outputs}
+    return elements | {
+        f"upstream {n}": math.prod(laid.shape) for n, laid in enumerate(proof.upstream) if laid is not None
+    }
 
 
 def computed_by_torch(

@@ -363,15 +363,15 @@ def _mask(shape: tuple[int, ...], kind: Indices, stream: torch.Generator) -> tor
     rows, places = drawn.reshape(-1, shape[-1]), torch.arange(shape[-1])
     ends = torch.randint(shape[-1] + 1, (rows.shape[0], 1), generator=stream)
     if kind is Indices.ascending:
-        found = (places <= torch.arange(rows.shape[0])[:, None] % shape[-1]).clone()
+        mask = (places <= torch.arange(rows.shape[0])[:, None] % shape[-1]).clone()
     elif kind is Indices.one:
-        found = places == torch.randint(shape[-1], ends.shape, generator=stream)
+        mask = places == torch.randint(shape[-1], ends.shape, generator=stream)
     elif kind is Indices.nothing:
         share = torch.tensor([0.0, 0.5, 1.0])[torch.randint(3, ends.shape, generator=stream)]
-        found = rows < share
+        mask = rows < share
     else:
-        found = places >= ends if kind is Indices.ignored else places < ends
-    return found.reshape(shape)
+        mask = places >= ends if kind is Indices.ignored else places < ends
+    return mask.reshape(shape)
 
 
 def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Generator, place: int) -> torch.Tensor:

@@ -44,8 +44,8 @@ def other_names(files: Iterable[SourceFile], symbol: str, names: Sequence[str]) 
 
     A verdict gives them by place, and callers may give them by name.
     """
-    found = [node for file in files for node in parse_bounded(file.text).body if isinstance(node, ast.FunctionDef)]
-    for function in found:
+    functions = [node for file in files for node in parse_bounded(file.text).body if isinstance(node, ast.FunctionDef)]
+    for function in functions:
         own = [name for name, _ in (*_positional(function.args), *_keywords(function.args))]
         takes_any = function.args.vararg is not None or function.args.kwarg is not None
         if function.name == symbol and not takes_any and own[: len(names)] != list(names):

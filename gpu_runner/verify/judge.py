@@ -117,7 +117,7 @@ from gpu_runner.verify.one_sided import (
     with_indices_outside,
 )
 from gpu_runner.verify.opening import ORIGINAL, candidate_session, load, loaded, opened, reference_session
-from gpu_runner.verify.original import BadOriginal, Look, Standing, describe, is_original, learn, learn_case
+from gpu_runner.verify.original import BadOriginal, Look, OriginalRuns, describe, is_original, learn, learn_case
 from gpu_runner.verify.other_calls import Otherwise, called_otherwise
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
@@ -462,23 +462,23 @@ def judge_by(
         RunnerError: the host, not the candidate, is at fault.
     """
     frame = frame or Verdict(Status.passed, interpreted=not has_gpu())
-    standing = Standing([(proof, NO_PEER) for proof in proofs])
+    learned = OriginalRuns([(proof, NO_PEER) for proof in proofs])
     if original is not None:
         try:
             if is_original(candidate, original):
                 return _described(original, proofs, context, frame, first[0] if first else None)
-            standing = learn(original, proofs, context, first[1] if len(first) > 1 else None)
-            frame = replace(frame, checks=(*frame.checks, *_lost_dtypes(proofs, standing)))
+            learned = learn(original, proofs, context, first[1] if len(first) > 1 else None)
+            frame = replace(frame, checks=(*frame.checks, *_lost_dtypes(proofs, learned)))
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
     return judge_beside(
-        standing, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original, ahead
+        learned, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original, ahead
     )
 
 
-def _lost_dtypes(proofs: Sequence[Proof], standing: Standing) -> list[Check]:
+def _lost_dtypes(proofs: Sequence[Proof], learned: OriginalRuns) -> list[Check]:
     """Name the dtypes in which an original gives nothing in any case: nothing is proved there, and a reader must know."""
-    left = {proof.case.dtype for proof in standing.proofs}
+    left = {proof.case.dtype for proof in learned.proofs}
     lost = dict.fromkeys(proof.case.dtype for proof in proofs if proof.case.dtype not in left)
     return [
         Check("dtype_left_out", f"{dtype}, in no case of which the original gives a result", True) for dtype in lost
@@ -493,20 +493,20 @@ def _door_of_original(original: CandidateSource, context: RunContext) -> Door:
 def _described(
     original: CandidateSource, proofs: Sequence[Proof], context: RunContext, frame: Verdict, door: Door | None = None
 ) -> Verdict:
-    standing, examined, peaks = describe(original, proofs, context, door)
+    learned, examined, peaks = describe(original, proofs, context, door)
     trial = _Trial(peaks=peaks)
-    for (_, peer), found in zip(standing.cases, examined, strict=True):
-        trial.take(found, () if peer.answer is None else peer.answer.launched)
-    verdict = _verdict(_beside(frame, standing), standing.proofs, trial)
-    return replace(verdict, overwrites=standing.may_be_overwritten())  # it was put back before anybody looked
+    for (_, peer), peer_events in zip(learned.cases, examined, strict=True):
+        trial.take(peer_events, () if peer.answer is None else peer.answer.launched)
+    verdict = _verdict(_beside(frame, learned), learned.proofs, trial)
+    return replace(verdict, overwrites=learned.may_be_overwritten())  # it was put back before anybody looked
 
 
-def _beside(frame: Verdict, standing: Standing) -> Verdict:
-    return replace(frame, allowances=("launch",) if standing.dropped else ())
+def _beside(frame: Verdict, learned: OriginalRuns) -> Verdict:
+    return replace(frame, allowances=("launch",) if learned.dropped else ())
 
 
 def judge_beside(
-    standing: Standing,
+    learned: OriginalRuns,
     candidate: CandidateSource,
     context: RunContext,
     frame: Verdict,
@@ -523,24 +523,24 @@ def judge_beside(
         RunnerError: the host, not the candidate, is at fault.
     """
     door = door or (lambda form: loaded("candidate", candidate, form, context))
-    frame = _beside(frame, standing)
+    frame = _beside(frame, learned)
     with ExitStack() as stack:
         if beside is None and has_gpu() and not frame.quick:
             beside = stack.enter_context(_Interpreting(candidate, context))
         if beside is not None:
-            door = beside.entering(door, standing)
-        importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
+            door = beside.entering(door, learned)
+        importing = None if frame.quick else stack.enter_context(_Importing(candidate, learned, context))
         if beside is not None and importing is not None:
             beside.followed(importing.follow)
         written = candidate.screened_files
-        overwrites = tuple(standing.overwrites)
+        overwrites = tuple(learned.overwrites)
         calling = stack.enter_context(_CallingAtScale(candidate, context, scaled))
         again = None if original is None else _door_of_original(original, context)
         compiling = None
         if frame.interpreted and not frame.quick and frame.language == "Triton":
             compiling = stack.enter_context(_Compiling(candidate, context, original))
         trial = _try(
-            door, standing.cases, overwrites, context, calling, rest, importing, again, written, compiling, ahead
+            door, learned.cases, overwrites, context, calling, rest, importing, again, written, compiling, ahead
         )
         if importing is not None and not trial.findings and not trial.imported:
             if beside is not None:
@@ -548,11 +548,11 @@ def judge_beside(
             if not trial.findings:
                 importing.end(trial)
         if compiling is not None and not trial.findings:
-            compiling.end(trial, standing.proofs[0].form)
+            compiling.end(trial, learned.proofs[0].form)
     if frame.interpreted and not frame.quick:
-        trial.refused += _never_at_scale(standing.proofs, trial)
+        trial.refused += _never_at_scale(learned.proofs, trial)
     frame = replace(frame, one_sided=one_sided(trial.decisions, candidate.screened_files))
-    return _verdict(frame, standing.proofs, trial)
+    return _verdict(frame, learned.proofs, trial)
 
 
 def _never_at_scale(proofs: Sequence[Proof], trial: _Trial) -> list[Check]:
@@ -688,8 +688,8 @@ def _bounds(problem: Problem, request: VerifyRequest, cases: Sequence[Case], int
     if problem.form == "kernelbench":
         run = {case.dtype for case in cases}
         return tuple(Check("dtype_left_out", dtype, True) for dtype in DTYPES if dtype not in run)
-    found = beyond_reach(problem, constants_of(request.candidate.screened_files), interpreted=interpreted)
-    return tuple(Check("constant_left_out", f"{dim} > {most}", True) for dim, most in found.items())
+    limits = beyond_reach(problem, constants_of(request.candidate.screened_files), interpreted=interpreted)
+    return tuple(Check("constant_left_out", f"{dim} > {most}", True) for dim, most in limits.items())
 
 
 def prove(
@@ -812,25 +812,25 @@ class _Proving:
         """Calls at scale, whose truth is asked for while the candidate runs; at once where children are not kept apart."""
         if not keeps_apart(self.oracle.session.isolation):
             return [*scaled]
-        found = SimpleQueue[AtScale | None]()
-        self._ahead = self._pool.submit(self._go_through, scaled, found)
-        return self._given(self._ahead, found)
+        queue = SimpleQueue[AtScale | None]()
+        self._ahead = self._pool.submit(self._go_through, scaled, queue)
+        return self._given(self._ahead, queue)
 
     def is_over(self) -> bool:
         """Whether nobody waits for what it asks any more."""
         return self._over.is_set()
 
-    def _go_through(self, scaled: Iterator[AtScale], found: SimpleQueue[AtScale | None]) -> None:
+    def _go_through(self, scaled: Iterator[AtScale], queue: SimpleQueue[AtScale | None]) -> None:
         try:
             for one in itertools.takewhile(lambda _: not self.is_over(), scaled):
-                found.put(one)
+                queue.put(one)
         finally:
-            found.put(None)
+            queue.put(None)
 
-    def _given(self, ahead: Future[None], found: SimpleQueue[AtScale | None]) -> Iterator[AtScale]:
+    def _given(self, ahead: Future[None], queue: SimpleQueue[AtScale | None]) -> Iterator[AtScale]:
         while True:
             with span("waiting for the reference"):
-                one = found.get()
+                one = queue.get()
             if one is None:
                 break
             yield one
@@ -842,16 +842,16 @@ class _Proving:
         Raises:
             BadProblem: the reference takes too long there. RunnerError: its child is at fault, not the candidate's.
         """
-        found: list[Proof] = []
-        while self._rest and (self._rest[0].done() or (wait and not found)):
+        proofs: list[Proof] = []
+        while self._rest and (self._rest[0].done() or (wait and not proofs)):
             try:
                 with span("waiting for the reference"):
-                    found += [replace(proof, scale=self._scale) for proof in self._rest.popleft().result()]
+                    proofs += [replace(proof, scale=self._scale) for proof in self._rest.popleft().result()]
             except (ChildFailed, ProtocolError) as error:
                 raise RunnerError(f"the reference gave no answer: {error}") from error
             if not self._rest:
                 self._pool.submit(self._stack.close)
-        return found
+        return proofs
 
     def _proved(self, places: Sequence[int], coming: int | None = None) -> list[Proof]:
         """Cases with their truth; ``coming`` is the one after them, if any."""
@@ -1446,14 +1446,14 @@ class _Importing:
     followed as it is left; in the interpreter once the first cases have passed, where children are apart.
     """
 
-    def __init__(self, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
-        self._candidate, self._standing, self._context = candidate, standing, context
+    def __init__(self, candidate: CandidateSource, learned: OriginalRuns, context: RunContext) -> None:
+        self._candidate, self._learned, self._context = candidate, learned, context
         able = [
-            proof for proof, _ in standing.cases if proof.case.content is Content.ordinary and not proof.case.may_raise
+            proof for proof, _ in learned.cases if proof.case.content is Content.ordinary and not proof.case.may_raise
         ]
-        small = [proof for proof in able if not proof.case.measured] or able or standing.proofs
+        small = [proof for proof in able if not proof.case.measured] or able or learned.proofs
         several = [proof for proof in small if all(size > 1 for _, size in proof.case.sizes)] or small  # programs
-        self._chosen = several[standing.proofs[0].case.seed % len(several)]
+        self._chosen = several[learned.proofs[0].case.seed % len(several)]
         self._pool = ThreadPoolExecutor(1, "importing")
         self._pending: Future[ChildSession] | None = None
         self._followed: dict[int, Future[str | None]] = {}  # what is said of trails, by identity
@@ -1510,11 +1510,11 @@ class _Importing:
         if not other.findings:
             trial.examined.append(Examined((Check("imported", self._chosen.case.label(), True),), deterministic=None))
             return
-        found = other.findings[0].evidence
+        evidence = other.findings[0].evidence
         how = "numbers in the lanes that masked loads leave undefined" if has_gpu() else "its programs in reverse order"
-        message = f"Imported by CPython, and run with {how}, it does something else than where it is evaluated: {found.message}"
+        message = f"Imported by CPython, and run with {how}, it does something else than where it is evaluated: {evidence.message}"
         trial.findings.append(
-            VerdictFinding(Status.unproved, replace(found, check="imported", message=message), "imported")
+            VerdictFinding(Status.unproved, replace(evidence, check="imported", message=message), "imported")
         )
 
     def _said_of(self, trail: _Trail, session: ChildSession | None = None) -> str | None:
@@ -1522,7 +1522,7 @@ class _Importing:
             assert self._pending is not None
             session = self._pending.result()  # of the same thread, before
         proof, peer, left, has_devices = trail
-        call = _call(proof, peer, self._standing.overwrites, has_devices=has_devices)
+        call = _call(proof, peer, self._learned.overwrites, has_devices=has_devices)
         return _other_trail(session, proof, peer, call, left)
 
     def _begun(self) -> ChildSession:
@@ -1530,8 +1530,8 @@ class _Importing:
         source, form = self._candidate, self._chosen.form
         door = loaded("candidate", source, form, self._context, "imported candidate", IMPORTED)
         session = self._stack.enter_context(door)
-        peer = next(peer for proof, peer in self._standing.cases if proof is self._chosen)
-        _one_case(self._other, session, self._chosen, peer, tuple(self._standing.overwrites))
+        peer = next(peer for proof, peer in self._learned.cases if proof is self._chosen)
+        _one_case(self._other, session, self._chosen, peer, tuple(self._learned.overwrites))
         return session
 
 
@@ -1560,7 +1560,7 @@ class _Interpreting:
         self._candidate, self._context, self._prove = candidate, context, prove
         self._original, self._before = original, before
         self._pool = ThreadPoolExecutor(1, "interpreting")
-        self._standing: Future[Standing] = Future()  # what the candidate is judged beside
+        self._learned: Future[OriginalRuns] = Future()  # what the candidate is judged beside
         self._device: Future[dict[str, Any]] = (
             Future()
         )  # the facts of the GPU, or none, once the candidate's own child is open
@@ -1579,13 +1579,13 @@ class _Interpreting:
         """Wait for the case that is running."""
         self._left = True
         self._begin(None)
-        if not self._standing.done():
-            self._standing.set_result(Standing())
+        if not self._learned.done():
+            self._learned.set_result(OriginalRuns())
         self._pool.shutdown()
 
-    def entering(self, door: Door, standing: Standing) -> Door:
+    def entering(self, door: Door, learned: OriginalRuns) -> Door:
         """The door to the candidate's child, from whose opening on the interpreter runs the candidate too."""
-        self._standing.set_result(standing)
+        self._learned.set_result(learned)
 
         @contextmanager
         def entered(form: CallForm) -> Iterator[ChildSession]:
@@ -1702,8 +1702,8 @@ class _Interpreting:
         seen.is_whole = first is not None
         own = [] if first is None else [first]
         facts = self._device.result()
-        standing = Standing() if own else self._judged_by()
-        cases = [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(standing.cases)]
+        learned = OriginalRuns() if own else self._judged_by()
+        cases = [(_told_of_a_gpu(proof), peer) for proof, peer in _first_to_interpret(learned.cases)]
         if self._left or not (own or cases):
             return
         tries = _by_turns(_growing(own, ahead), facts) if own else ((proof, peer, facts) for proof, peer in cases)
@@ -1746,9 +1746,9 @@ class _Interpreting:
             else:
                 seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
 
-    def _judged_by(self) -> Standing:
+    def _judged_by(self) -> OriginalRuns:
         """What the candidate is judged beside; waits for it where there is an original."""
-        return Standing() if self._original is None and self._prove is not None else self._standing.result()
+        return OriginalRuns() if self._original is None and self._prove is not None else self._learned.result()
 
     def _answer(self, children: _Children, overwrites: Collection[str], one: _InterpretedTry) -> _InterpretedAnswer:
         """What the candidate does in a case, or what ends it."""
@@ -1786,15 +1786,15 @@ class _Interpreting:
         left_out: list[str] = []
 
         def known(one: _InterpretedTry) -> list[_InterpretedTry]:
-            (proof, _, facts), standing = one, Standing()
+            (proof, _, facts), learned = one, OriginalRuns()
             session = children.take(proof.form)
             try:
-                if learn_case(standing, session, proof, self._context, facts):
+                if learn_case(learned, session, proof, self._context, facts):
                     children.give_back(session)
             except BadOriginal as bad:  # it writes where it must not
-                standing.dropped[proof.case.label()] = bad.message
-            left_out.extend(standing.dropped.values())
-            return [(*case, facts) for case in standing.cases]
+                learned.dropped[proof.case.label()] = bad.message
+            left_out.extend(learned.dropped.values())
+            return [(*case, facts) for case in learned.cases]
 
         with ExitStack() as stack, ThreadPoolExecutor(INTERPRETED_AT_ONCE, "interpreted original") as pool:
             children = _Children(original, self._context, ORIGINAL, stack)
@@ -1955,16 +1955,16 @@ def _other_trail(
     """Say where what CPython carries out leaves the trail of what was evaluated; None where it does not."""
     try:
         asked = LeaveTrail(call.call, None if trail is None else trail.whole)
-        found = session.call(asked, call.tensors).message
+        repeated = session.call(asked, call.tensors).message
     except ChildError as error:
         if trail is None and may_refuse(proof, peer, error):
             return None
         raise
     if trail is None:
         return "it raises where it is evaluated, and runs where it is imported."
-    if found.whole == trail.whole:
+    if repeated.whole == trail.whole:
         return None
-    pairs = itertools.zip_longest(trail.events, found.events)
+    pairs = itertools.zip_longest(trail.events, repeated.events)
     one, other = next(((a, b) for a, b in pairs if a is None or b is None or a.digest != b.digest), (None, None))
     where = next((f" (line {event.line} of {event.path})" for event in (one, other) if event and event.line), "")
     names = [event.what if event else "nothing" for event in (one, other)]

@@ -35,13 +35,13 @@ def survivors(proofs: Sequence[Proof]) -> list[Survivor]:
 
 
 def _survives(make: Make, label: str, proofs: Sequence[Proof]) -> bool:
-    held = False
+    is_same = False
     for item, made in _made(make, label, proofs):  # the small cases mostly decide it
         # An answer of another shape is rejected by its shape.
-        held = made.shape == item.truth.exact.shape and compare(made, item.truth).passed
-        if not held:
+        is_same = made.shape == item.truth.exact.shape and compare(made, item.truth).passed
+        if not is_same:
             return False
-    return held
+    return is_same
 
 
 def _made(make: Make, label: str, proofs: Sequence[Proof]) -> Iterator[tuple[Expected, torch.Tensor]]:

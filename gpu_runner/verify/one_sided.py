@@ -31,10 +31,10 @@ HINT = "so what it does otherwise was never judged. Let inputs, dimensions or sc
 def one_sided(outcomes: Mapping[SeenDecision, int], files: Sequence[SourceFile]) -> tuple[Evidence, ...]:
     """The decisions of one outcome in ``files``, but for those that change the settings of launches alone."""
     written = {file.path for file in files}
-    found = sorted(decision for decision, seen in outcomes.items() if seen != BOTH and decision.path in written)
-    code = dict(_host_code(files)) if found else {}
-    passed = {decision for decision in found[:MOST_FOLLOWED] if _is_of_settings(decision, code.get(decision.path))}
-    return tuple(_evidence(decision, outcomes[decision]) for decision in found if decision not in passed)
+    undecided = sorted(decision for decision, seen in outcomes.items() if seen != BOTH and decision.path in written)
+    code = dict(_host_code(files)) if undecided else {}
+    passed = {decision for decision in undecided[:MOST_FOLLOWED] if _is_of_settings(decision, code.get(decision.path))}
+    return tuple(_evidence(decision, outcomes[decision]) for decision in undecided if decision not in passed)
 
 
 def constants_around(decisions: Iterable[SeenDecision], files: Sequence[SourceFile]) -> list[str]:
@@ -151,22 +151,22 @@ def _sides(node: ast.stmt) -> Iterator[tuple[str, str]]:
 def _other_sides(node: ast.stmt, message: str, text: str) -> list[tuple[str, str]]:
     """Of the sides of a statement those that one outcome of a decision in it has left out; both where that is not plain."""
     sides = list(_sides(node))
-    found = re.match(r" was always (true|false)\.", message.removeprefix(f"`{text}`"))
-    if not isinstance(node, ast.If) or found is None:
+    match = re.match(r" was always (true|false)\.", message.removeprefix(f"`{text}`"))
+    if not isinstance(node, ast.If) or match is None:
         return sides
     is_turned = isinstance(node.test, ast.UnaryOp) and ast.unparse(node.test.operand) == text
     if not is_turned and any(isinstance(part, ast.Not) for part in ast.walk(node.test)):
         return sides
-    return [side for side in sides if (side[0] == "orelse") is ((found[1] == "true") is not is_turned)]
+    return [side for side in sides if (side[0] == "orelse") is ((match[1] == "true") is not is_turned)]
 
 
 def _statements_by_line(text: str) -> dict[int | None, ast.stmt]:
     """The innermost statement of each line."""
-    found: dict[int | None, ast.stmt] = {}
+    statements: dict[int | None, ast.stmt] = {}
     for node in ast.walk(parse_bounded(text)):  # from the outside in
         if isinstance(node, ast.stmt):
-            found |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node)
-    return found
+            statements |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node)
+    return statements
 
 
 def _head(node: ast.stmt) -> str:

@@ -112,7 +112,7 @@ class BadOriginal(Exception):  # noqa: N818 - an expected outcome of looking at 
 
 
 @dataclass
-class Standing:
+class OriginalRuns:
     """The cases in which the original runs, each with what it did; and what it overwrites in any of them."""
 
     cases: list[tuple[Proof, Peer]] = field(default_factory=list)
@@ -145,14 +145,14 @@ def learn(
     context: RunContext,
     first: Door | None = None,
     last: Callable[[ChildSession, list[Proof]], None] | None = None,
-) -> Standing:
+) -> OriginalRuns:
     """Run the original on every case; ``first`` opens its first child, ``last`` is given the child in which the last case ran.
 
     Raises:
         BadOriginal: it does not run where it must, or computes something else than the reference.
         RunnerError: the host is at fault.
     """
-    standing = Standing()
+    learned = OriginalRuns()
 
     def again(form: CallForm) -> AbstractContextManager[ChildSession]:
         return loaded("candidate", original, form, context, ORIGINAL)
@@ -165,27 +165,27 @@ def learn(
             with door(proofs[0].form) as session:
                 fit = True
                 while rest and fit:
-                    fit = learn_case(standing, session, rest.pop(0), context)
-                if fit and last is not None and standing.cases:
-                    last(session, standing.proofs)
+                    fit = learn_case(learned, session, rest.pop(0), context)
+                if fit and last is not None and learned.cases:
+                    last(session, learned.proofs)
         except ScratchError as error:
             raise BadOriginal(str(error), "files") from error
         except (ChildFailed, ProtocolError) as error:
-            found = failure_of(error, "load", None).evidence
+            evidence = failure_of(error, "load", None).evidence
             raise BadOriginal(
-                f"what stands in the repository cannot be loaded: {found.message}", log=found.log
+                f"what stands in the repository cannot be loaded: {evidence.message}", log=evidence.log
             ) from error
         door = again
         restarts += 1
         if restarts > MOST_RESTARTS and rest:
-            reason = next(reversed(standing.dropped.values()))
+            reason = next(reversed(learned.dropped.values()))
             raise BadOriginal(f"what stands in the repository ends its process again and again: {reason}")
-    _check(standing, proofs)
-    return standing
+    _check(learned, proofs)
+    return learned
 
 
 def learn_case(
-    standing: Standing,
+    learned: OriginalRuns,
     session: ChildSession,
     proof: Proof,
     context: RunContext,
@@ -201,16 +201,16 @@ def learn_case(
         is_fit = isinstance(error, ChildError | ChildOutOfMemory) and (not session.gpu or has_its_device(session))
         if proof.case.dimensions:
             return is_fit
-        found = failure_of(error, "launch", label)
-        if found.status is Status.out_of_bounds and "writes" in found.evidence.message:
+        failure = failure_of(error, "launch", label)
+        if failure.status is Status.out_of_bounds and "writes" in failure.evidence.message:
             raise BadOriginal(
-                f"what stands in the repository damages memory: {found.evidence.message} ({label})"
+                f"what stands in the repository damages memory: {failure.evidence.message} ({label})"
             ) from error
-        standing.dropped[label] = found.evidence.message
+        learned.dropped[label] = failure.evidence.message
         return is_fit
     failed, look = frozenset(answer.failed), Look(proof, answer)
     if _is_spoilt(proof, answer, look):
-        standing.dropped[label] = (
+        learned.dropped[label] = (
             "it writes over inputs that share their memory, and its values depend on which write is last"
         )
         return True
@@ -219,9 +219,9 @@ def learn_case(
             failed |= look.runs_wrong_by_far()
             if proof.case.dimensions and look.is_another_function():
                 return True
-    standing.cases.append((proof, Peer(answer, failed)))
-    standing.looks.append(look)
-    standing.overwrites |= dict.fromkeys(answer.overwritten)
+    learned.cases.append((proof, Peer(answer, failed)))
+    learned.looks.append(look)
+    learned.overwrites |= dict.fromkeys(answer.overwritten)
     return True
 
 
@@ -231,12 +231,12 @@ def _is_spoilt(proof: Proof, answer: CaseAnswer, look: Look) -> bool:
     return proof.case.overlaps and overwrites and look.wrong_by_far("first") is not None
 
 
-def _check(standing: Standing, proofs: Sequence[Proof]) -> None:
+def _check(learned: OriginalRuns, proofs: Sequence[Proof]) -> None:
     own = any(proof.case.measured for proof in proofs)
-    cases = zip(standing.proofs, standing.looks, strict=True)
+    cases = zip(learned.proofs, learned.looks, strict=True)
     counted = [(proof, look) for proof, look in cases if proof.case.measured or not own]
     if not counted:
-        reasons = [f"{reason} ({label})" for label, reason in standing.dropped.items()]
+        reasons = [f"{reason} ({label})" for label, reason in learned.dropped.items()]
         raise BadOriginal(f"what stands in the repository runs on none of the problem's own workloads: {reasons[-1]}")
     for proof, look in counted:
         far = look.wrong_by_far("first")
@@ -252,7 +252,7 @@ def is_original(candidate: CandidateSource, original: CandidateSource | None) ->
 
 def describe(
     original: CandidateSource, proofs: Sequence[Proof], context: RunContext, door: Door | None = None
-) -> tuple[Standing, list[Examined], Peaks]:
+) -> tuple[OriginalRuns, list[Examined], Peaks]:
     """Run the original once on every case, and examine it beside itself; with the peaks of its memory.
 
     Raises:
@@ -267,11 +267,11 @@ def describe(
         except (ChildFailed, ProtocolError) as error:
             context.progress(f"verify: the original's memory was not measured: {error}")
 
-    standing = learn(original, proofs, context, door, last)
+    learned = learn(original, proofs, context, door, last)
     device = "cuda" if has_gpu() else "cpu"
     examined = []
     with span("comparing"):
-        for proof, peer in standing.cases:
+        for proof, peer in learned.cases:
             assert peer.answer is not None, "a case of an original has what it gave"
-            examined.append(examine(proof, peer.answer, device, peer, tuple(standing.overwrites)))
-    return standing, examined, peaks[0]
+            examined.append(examine(proof, peer.answer, device, peer, tuple(learned.overwrites)))
+    return learned, examined, peaks[0]

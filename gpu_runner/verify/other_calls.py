@@ -261,10 +261,10 @@ def _each_way(session: ChildSession, plain: Sequence[Proof], stream: random.Rand
         except ChildError:  # it reads what a kernel would have written
             decided = frozenset()
         ways.append(decided | {("dtype", proof.case.dtype), ("dense", _is_dense(proof))})
-    found = list(covering(ways, MOST_PROOFS))
-    left = [place for place in range(len(plain)) if place not in found]
-    found += stream.sample(left, min(len(left), MOST_PROOFS - len(found)))
-    return [plain[place] for place in found]
+    places = list(covering(ways, MOST_PROOFS))
+    left = [place for place in range(len(plain)) if place not in places]
+    places += stream.sample(left, min(len(left), MOST_PROOFS - len(places)))
+    return [plain[place] for place in places]
 
 
 def _with_other_wants(chosen: Sequence[Proof], stream: random.Random) -> Iterator[Proof]:

@@ -22,8 +22,8 @@ class Peer:
         if self.answer is None:
             return []
         runs = ("first", "second") if run in ("first", "second") else (run,)
-        found = [self.answer.runs.get(name, {}).get(label) for name in runs if name not in self.failed]
-        return [value for value in found if value is not None]
+        values = [self.answer.runs.get(name, {}).get(label) for name in runs if name not in self.failed]
+        return [value for value in values if value is not None]
 
     def tensors(self, run: str, label: str, item: Expected) -> list[torch.Tensor]:
         """The original's values in the expected shape; none that has another number of elements."""

@@ -89,10 +89,10 @@ class Proof:
 
     def expected(self) -> dict[str, Expected | None]:
         """Every output and gradient by label; None for a gradient that does not exist."""
-        found: dict[str, Expected | None] = {item.label: item for item in self.outputs}
+        expected: dict[str, Expected | None] = {item.label: item for item in self.outputs}
         if self.has_backward:
-            found |= {f"gradient of {name}": item for name, item in self.gradients.items()}
-        return found
+            expected |= {f"gradient of {name}": item for name, item in self.gradients.items()}
+        return expected
 
 
 @dataclass(frozen=True)

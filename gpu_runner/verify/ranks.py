@@ -107,11 +107,11 @@ def _is_plain(case: Case) -> bool:
 
 def _factors(size: int, count: int) -> tuple[int, ...]:
     """So many factors of a size, each the least above one where there is any, and the rest."""
-    found = []
+    factors = []
     for _ in range(count - 1):
-        found.append(next((n for n in range(2, math.isqrt(size) + 1) if size % n == 0), 1))
-        size //= found[-1]
-    return (*found, size)
+        factors.append(next((n for n in range(2, math.isqrt(size) + 1) if size % n == 0), 1))
+        size //= factors[-1]
+    return (*factors, size)
 
 
 def _reshaped(
@@ -148,7 +148,7 @@ def _reshaped(
     layout = MemoryLayout.slices if is_apart else MemoryLayout.dense
     dimensions = len(leading) - 1
     case = replace(proof.case, dimensions=dimensions, layout=layout, upstream=upstream, again=False)
-    found = replace(
+    reshaped = replace(
         proof,
         case=case,
         inputs=inputs,
@@ -163,10 +163,10 @@ def _reshaped(
         directions={},
         seconds={},
     )
-    chosen = [use for use in choosing(found) if use.kind in ("no_grad", "plain")]
+    chosen = [use for use in choosing(reshaped) if use.kind in ("no_grad", "plain")]
     if subsets:
-        chosen += [use for use in choosing(found) if use.kind == "subset"][:1]
-    return replace(found, uses=tuple(chosen))
+        chosen += [use for use in choosing(reshaped) if use.kind == "subset"][:1]
+    return replace(reshaped, uses=tuple(chosen))
 
 
 def _lying(layout: MemoryLayout, shape: tuple[int, ...]) -> Placement:
@@ -188,7 +188,7 @@ def _truth(truth: Truth, shape: torch.Size) -> Truth:
         exact=truth.exact.reshape(shape),
         own=truth.own.reshape(shape),
         shaken=tuple(each.reshape(shape) for each in truth.shaken),
-        held=same(truth.held),
+        judged=same(truth.judged),
         loud=same(truth.loud),
         rounded=same(truth.rounded),
     )

@@ -55,9 +55,9 @@ def with_room(proof: Proof) -> Proof:
         if not dtype.is_floating_point:
             return item
         terms = [truth.exact, *((run - truth.exact) / FLOAT32_STEP for run in truth.shaken)]
-        held = torch.stack([term.abs() <= ROOM * torch.finfo(dtype).max for term in terms]).all(0)
-        held |= truth.exact.to(dtype).abs() == -LOWEST
-        return item if bool(held.all()) else replace(item, truth=replace(truth, held=held))
+        judged = torch.stack([term.abs() <= ROOM * torch.finfo(dtype).max for term in terms]).all(0)
+        judged |= truth.exact.to(dtype).abs() == -LOWEST
+        return item if bool(judged.all()) else replace(item, truth=replace(truth, judged=judged))
 
     gradients = {name: None if item is None else roomy(item) for name, item in proof.gradients.items()}
     return replace(proof, outputs=tuple(map(roomy, proof.outputs)), gradients=gradients)
@@ -72,23 +72,23 @@ def is_judgeable(proof: Proof) -> bool:
     return not several or any(float(_numbers(item.truth).double().mean()) >= SOME_HELD for item in several)
 
 
-def _marked(item: Expected, held: torch.Tensor, loud: torch.Tensor | None, *, by_row: bool = False) -> Expected:
-    return replace(item, truth=replace(item.truth, held=held, loud=loud, by_row=by_row))
+def _marked(item: Expected, judged: torch.Tensor, loud: torch.Tensor | None, *, by_row: bool = False) -> Expected:
+    return replace(item, truth=replace(item.truth, judged=judged, loud=loud, by_row=by_row))
 
 
 def _is_held(truth: Truth) -> bool:
     """Whether most elements count, and of these most are numbers; in float16, where products overflow in use, half of all are."""
-    assert truth.held is not None
-    if not truth.held.numel() or not truth.exact.is_floating_point():
+    assert truth.judged is not None
+    if not truth.judged.numel() or not truth.exact.is_floating_point():
         return True
-    numbers = float((truth.held & torch.isfinite(truth.own)).double().mean())
+    numbers = float((truth.judged & torch.isfinite(truth.own)).double().mean())
     least = HALF_NUMBERS if truth.own.dtype == torch.float16 else MOSTLY_HELD
-    return numbers >= least and float(truth.held.double().mean()) >= MOSTLY_HELD
+    return numbers >= least and float(truth.judged.double().mean()) >= MOSTLY_HELD
 
 
 def _numbers(truth: Truth) -> torch.Tensor:
-    assert truth.held is not None
-    return truth.held & torch.isfinite(truth.exact)
+    assert truth.judged is not None
+    return truth.judged & torch.isfinite(truth.exact)
 
 
 def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
@@ -108,12 +108,12 @@ def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
     size = torch.nan_to_num(truth.exact.double().abs(), nan=0.0, posinf=0.0, neginf=0.0)
     scale = size if not size.dim() else torch.maximum(size, size.square().mean(-1, keepdim=True).sqrt())
     smallest, lost = 4 * FLOORS[dtype].smallest + truth.natural, truth.own_error()
-    held = finite & (lost <= LOST * scale + smallest)
+    judged = finite & (lost <= LOST * scale + smallest)
     # Of a row that is lost but for a few elements, such as the gradient at the label, nothing is known.
     if size.dim():
-        held &= (lost > LOST * size + smallest).double().mean(-1, keepdim=True) <= MOSTLY_LOST
-        held &= ~_at_a_step(lost / (scale + smallest), torch.finfo(dtype).eps)[..., None]
-    return held | beyond
+        judged &= (lost > LOST * size + smallest).double().mean(-1, keepdim=True) <= MOSTLY_LOST
+        judged &= ~_at_a_step(lost / (scale + smallest), torch.finfo(dtype).eps)[..., None]
+    return judged | beyond
 
 
 def _at_a_step(lost: torch.Tensor, eps: float) -> torch.Tensor:
@@ -137,26 +137,26 @@ def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:
     truth = item.truth
     if not truth.exact.is_floating_point():
         return ~_of_odd_rows(item, proof)
-    held = torch.isfinite(truth.own) == torch.isfinite(truth.exact.to(DTYPES[item.dtype]))
+    judged = torch.isfinite(truth.own) == torch.isfinite(truth.exact.to(DTYPES[item.dtype]))
     if name:
         for tensor in proof.inputs.values():
-            if tensor.is_floating_point() and tensor.shape == held.shape:
-                held &= torch.isfinite(tensor)
-    return held
+            if tensor.is_floating_point() and tensor.shape == judged.shape:
+                judged &= torch.isfinite(tensor)
+    return judged
 
 
 def _of_odd_rows(item: Expected, proof: Proof) -> torch.Tensor:
     """The whole numbers that come of rows with NaN or infinities, which none stands for; all where rows do not match."""
-    found = torch.zeros(item.shape, dtype=torch.bool)
+    marked = torch.zeros(item.shape, dtype=torch.bool)
     for name in proof.filled:
         rows = ~torch.isfinite(proof.inputs[name]).all(-1)
         if tuple(rows.shape) == item.shape:
-            found |= rows
+            marked |= rows
         elif tuple(rows.shape) == item.shape[:-1]:
-            found |= rows[..., None]
+            marked |= rows[..., None]
         else:
-            found |= rows.any()
-    return found
+            marked |= rows.any()
+    return marked
 
 
 def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:

@@ -130,11 +130,11 @@ def other_words(problem: Problem, names: Collection[str]) -> list[dict[str, Scal
     able = [spec.name for spec in problem.scalars if spec.name in names and isinstance(spec.default, str)]
     tree = _tree_of(problem.source) if able else None
     given = {spec.name: spec.default for spec in problem.scalars}
-    found: list[dict[str, Scalar]] = []
+    words_by_name: list[dict[str, Scalar]] = []
     for name in able if tree is not None else ():
         words = dict.fromkeys(word for node in ast.walk(tree) for word in _words_by(node, name))  # type: ignore[arg-type]
-        found += [{name: word} for word in words if word != given[name]]
-    return found
+        words_by_name += [{name: word} for word in words if word != given[name]]
+    return words_by_name
 
 
 def _words_by(node: ast.AST, name: str) -> Iterator[str]:
@@ -174,10 +174,10 @@ def scalars_at_an_end(problem: Problem, names: Collection[str]) -> list[dict[str
 def usual_epsilons(problem: Problem, names: Collection[str]) -> list[dict[str, Scalar]]:
     """For all of these scalars that are epsilons, each number that people write and that no default is."""
     able = [s for s in problem.scalars if s.name in names and isinstance(s.default, float) and 0 < s.default < TINY]
-    found: list[dict[str, Scalar]] = [
+    moves: list[dict[str, Scalar]] = [
         {s.name: epsilon for s in able if s.default != epsilon} for epsilon in USUAL_EPSILONS
     ]
-    return [moved for moved in found if moved]
+    return [moved for moved in moves if moved]
 
 
 def no_epsilons(problem: Problem, names: Collection[str]) -> dict[str, Scalar]:
@@ -193,26 +193,26 @@ def far_scalars(
     problem: Problem, names: Collection[str], stream: random.Random, *, is_small: bool
 ) -> list[dict[str, Scalar]]:
     """Numbers far out, of either sign, what masks are filled with among them, or close to zero: of scalars bounded by nothing."""
-    found: list[dict[str, Scalar]] = []
+    moves: list[dict[str, Scalar]] = []
     for spec, default in _unbounded(problem, names, stream):
         low, high = CLOSE_TO_ZERO if is_small else FAR_OUT
         size = max(1.0, abs(default)) * math.exp(stream.uniform(math.log(low), math.log(high)))
         drawn = [math.copysign(size, stream.choice((-1.0, 1.0)))]
         drawn += [] if is_small or default >= 0 else [stream.choice(FILLS)]
-        found += [{spec.name: value} for value in reversed(drawn)]
-    return found
+        moves += [{spec.name: value} for value in reversed(drawn)]
+    return moves
 
 
 def scalars_beyond(
     problem: Problem, names: Collection[str], stream: random.Random, *, is_below: bool
 ) -> list[dict[str, Scalar]]:
     """Numbers of the other sign, or else beyond one: of scalars that the reference bounds by nothing."""
-    found: list[dict[str, Scalar]] = []
+    moves: list[dict[str, Scalar]] = []
     for spec, default in _unbounded(problem, names, stream):
         most = max(1.0, abs(default))
         size = stream.uniform(most / 16, 2 * most) if is_below else stream.uniform(1.25, 3.0) * most
-        found.append({spec.name: size if (default < 0) is is_below else -size})
-    return found
+        moves.append({spec.name: size if (default < 0) is is_below else -size})
+    return moves
 
 
 def whole_for_floats(problem: Problem, names: Collection[str], stream: random.Random) -> list[dict[str, Scalar]]:

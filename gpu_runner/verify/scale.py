@@ -174,10 +174,10 @@ def at_scale(
     workload = max(workloads, key=lambda one: math.prod(size for _, size in one.sizes))
     try:
         batch = _batch_dimensions(oracle, workload, draws)
-        found = [] if batch is None else list(_calls(oracle, workload, batch, dtype, draws, cases))
+        calls = [] if batch is None else list(_calls(oracle, workload, batch, dtype, draws, cases))
     except (ChildFailed, BadProblem, ValueError, RuntimeError):
         return []  # the reference does not run at such sizes
-    return found
+    return calls
 
 
 @dataclass(frozen=True)
@@ -277,14 +277,14 @@ def honest_at_scale(call: AtScale, reply: ScaledReply, scale: Scale | None) -> t
 
 def written_at_the_end(call: AtScale, reply: ScaledReply) -> dict[str, bool]:
     """Of answers: whether something is known at the last place of each batch dimension, as the last programs wrote it."""
-    found = {}
+    written = {}
     for entry in reply.message.values if not call.is_whole else ():
         label = entry.label
         if label in call.answers and entry.tensor is not None:
             known = reply.tensors[entry.tensor + 1].to_torch()
             ends = tuple(slice(None) if dim is None else -1 for dim in call.answers[label].axes)
-            found[label] = known.dim() == len(ends) and bool(known[ends].any() or (call.many_rows and entry.unsure))
-    return found
+            written[label] = known.dim() == len(ends) and bool(known[ends].any() or (call.many_rows and entry.unsure))
+    return written
 
 
 def left_at_the_end(call: AtScale, reply: ScaledReply, written: Iterable[str]) -> tuple[VerdictFinding, ...]:
@@ -425,7 +425,7 @@ def _batch_at(oracle: Oracle, workload: Workload, sizes_of_others: Sequence[int]
     expected = {label: item for label, item in few.expected().items() if item is not None}
     axes = {label: _axes(item.shape, counts) for label, item in expected.items()}
     upstream = tuple(_axes(item.shape, counts) for item in few.outputs)
-    found: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     powers: dict[str, dict[str, float]] = {label: {} for label in expected}
     for dim, count in counts.items():
         try:
@@ -434,13 +434,13 @@ def _batch_at(oracle: Oracle, workload: Workload, sizes_of_others: Sequence[int]
             continue
         left = {label: by | {dim: known[label]} for label, by in powers.items() if label in known}
         if any(dim in axes[label] for label in left):
-            found[dim], powers = count, left
+            chosen[dim], powers = count, left
     answers = {
-        label: Comparable(_only(axes[label], found), {dim: by[dim] for dim in found})
+        label: Comparable(_only(axes[label], chosen), {dim: by[dim] for dim in chosen})
         for label, by in powers.items()
-        if set(found) <= set(axes[label]) and expected[label].truth.exact.is_floating_point()
+        if set(chosen) <= set(axes[label]) and expected[label].truth.exact.is_floating_point()
     }
-    return _Batch(found, answers, tuple(_only(one, found) for one in upstream)) if found and answers else None
+    return _Batch(chosen, answers, tuple(_only(one, chosen) for one in upstream)) if chosen and answers else None
 
 
 def _known_by_places(
@@ -462,14 +462,14 @@ def _known_by_places(
     among = replace(few, case=replace(few.case, sizes=sizes), inputs=inputs, laid=laid, outputs=(), gradients={})
     whole = oracle.with_truth(replace(among, upstream=()), tuple(given), roughly=True).expected()
     ratio = math.prod((2 * count + 1) / count for count in counts.values())
-    found = {}
+    powers_by_label = {}
     for label, item in few.expected().items():
         other = whole.get(label)
         if item is not None and other is not None and label in axes:
             power = _power(item.truth.exact, _at(other.truth.exact, axes[label], places), ratio)
             if power is not None:
-                found[label] = power
-    return found
+                powers_by_label[label] = power
+    return powers_by_label
 
 
 def _power(ours: torch.Tensor, other: torch.Tensor, ratio: float) -> float | None:
@@ -598,14 +598,14 @@ def kinds_of(cases: Sequence[Case], stream: random.Random) -> Iterator[Case]:
 def features_of(case: Case) -> set[tuple[str, object]]:
     """What a case has that a plain one has not, such as a layout, a scalar of some magnitude or a device with many processors."""
     plain = Case("", case.sizes, case.dtype, 0)
-    found = {(name, getattr(case, name)) for name in _NAMES if getattr(case, name) != getattr(plain, name)}
+    features = {(name, getattr(case, name)) for name in _NAMES if getattr(case, name) != getattr(plain, name)}
     if case.gpu:
-        found.add(("many processors", case.multiprocessors > _MANY_PROCESSORS))
+        features.add(("many processors", case.multiprocessors > _MANY_PROCESSORS))
     for name, value in case.scalars:
         if isinstance(value, float) and value != 0.0 and math.isfinite(value):
             value = round(math.log10(abs(value))) // MAGNITUDES
-        found.add((name, value))
-    return found
+        features.add((name, value))
+    return features
 
 
 def _one_power(answer: Comparable, counts: Mapping[str, int]) -> float | None:

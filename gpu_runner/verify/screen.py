@@ -118,11 +118,11 @@ def objections_to(file: SourceFile, library: Library) -> list[Objection]:
         status = Status.compile_error if error.rule == "syntax" else Status.refused
         return [Objection(status, error.rule, f"{error.message} {error.fix or ''}".strip(), error.line, file.path)]
     anchors = Anchors(tree)
-    found = []
+    objections = []
     for remark in check(tree, library.module_of(file.path), library):
         violation = remark.violation
         # What reaches out of a candidate must stand in the very function in which it stands today.
         key = anchors.key(violation.rule or "", remark.node, whole=violation.status is Status.cheating)
         line = getattr(remark.node, "lineno", None)
-        found.append(Objection(violation.status, violation.rule, violation.message, line, file.path, key))
-    return found
+        objections.append(Objection(violation.status, violation.rule, violation.message, line, file.path, key))
+    return objections

@@ -94,8 +94,8 @@ class HostCode:
 
     def at(self, line: int, column: int) -> list[ast.expr]:
         """The expressions that begin at a place."""
-        found = (node for node in ast.walk(self._tree) if isinstance(node, ast.expr))
-        return [node for node in found if (node.lineno, node.col_offset) == (line, column)]
+        expressions = (node for node in ast.walk(self._tree) if isinstance(node, ast.expr))
+        return [node for node in expressions if (node.lineno, node.col_offset) == (line, column)]
 
     def _follow(self) -> None:
         owners = [
@@ -255,10 +255,10 @@ class HostCode:
             self._function.returns |= keys
             return
         items = value.elts if isinstance(value, ast.Tuple) else [value]
-        found = {place for place, item in enumerate(items) if self._depends(item)}
-        if found:
+        places = {place for place, item in enumerate(items) if self._depends(item)}
+        if places:
             is_whole = not isinstance(value, ast.Tuple) or any(isinstance(item, ast.Starred) for item in items)
-            self._function.returns |= {ALL} if is_whole else found
+            self._function.returns |= {ALL} if is_whole else places
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         items = target.elts if isinstance(target, ast.Tuple | ast.List) else None
@@ -273,9 +273,9 @@ class HostCode:
             for item, each in zip(items, value.elts, strict=True):
                 self._assign(item, each)
         else:
-            found = self._items(value)
+            places = self._items(value)
             for place, item in enumerate(items):
-                if ALL in found or place in found:
+                if ALL in places or place in places:
                     self._bind(item)
 
     def _keys(self, value: ast.expr) -> set[str] | None:
@@ -291,16 +291,16 @@ class HostCode:
             return keys or None
         if not isinstance(value, ast.Dict):
             return None
-        found: set[str] = set()
+        named: set[str] = set()
         for key, item in zip(value.keys, value.values, strict=True):
             within = self._keys(item) if key is None else None
             if within is not None:
-                found |= within
+                named |= within
             elif self._depends(item) or (key is not None and self._depends(key)):
                 if not (isinstance(key, ast.Constant) and isinstance(key.value, str)) or self._depends(key):
                     raise _EscapesError
-                found.add(key.value)
-        return found or None
+                named.add(key.value)
+        return named or None
 
     def _items(self, value: ast.expr) -> set[int | str]:
         """Which items of a value depend on the decision."""
@@ -355,11 +355,11 @@ class HostCode:
 
     def _chosen(self, node: ast.IfExp | ast.BoolOp) -> bool:
         parts = [node.test, node.body, node.orelse] if isinstance(node, ast.IfExp) else node.values
-        found = [self._depends(part) for part in parts]
-        if any(found[:-1]):
+        depends = [self._depends(part) for part in parts]
+        if any(depends[:-1]):
             for part in parts[1:]:
                 self._pure(part)
-        return any(found)
+        return any(depends)
 
     def _closed(self, node: ast.AST) -> None:
         """A function within a function may be called at any time, by anybody."""

@@ -111,7 +111,7 @@ class Oracle:
     problem: Problem
     session: ChildSession
     form: CallForm
-    held: dict[str, torch.Tensor]  # a module's parameters and buffers as it was built
+    state: dict[str, torch.Tensor]  # a module's parameters and buffers as it was built
     trained: tuple[str, ...] = ()
     seed: int = 0  # of what a module draws as it is built
     restarts: int = 0  # of its child, whose device was lost or which took too much memory
@@ -138,8 +138,8 @@ class Oracle:
             return cls(problem, session, form, {}, seed=seed)
         model = reply.message
         form = CallForm("kernelbench", parameters=model.parameters, init=model.init)
-        held = dict(zip(model.parameters, _torch(reply), strict=True))
-        return cls(problem, session, form, held, model.trained, seed)
+        state = dict(zip(model.parameters, _torch(reply), strict=True))
+        return cls(problem, session, form, state, model.trained, seed)
 
     def prove(self, case: Case, other_seed: int | None) -> Proof | None:
         """The case with its truth, at rounder sizes where the reference does not run at odd ones; None where at none.
@@ -246,8 +246,8 @@ class Oracle:
         else:
             labels = list(second_labels(proof))
             there = len(reply.message.kinds["own"]) == len(labels)
-            found = dict(zip(labels, _expected(labels, reply), strict=True)) if there else {}
-            seconds = _with_second_naturals(found, proof)
+            gradients = dict(zip(labels, _expected(labels, reply), strict=True)) if there else {}
+            seconds = _with_second_naturals(gradients, proof)
         if any(item is not None for item in seconds.values()):
             return replace(proof, seconds=seconds)
         return replace(proof, directions={}, uses=tuple(use for use in proof.uses if use.kind != "double"))
@@ -275,7 +275,7 @@ class Oracle:
         if form.name == "kernelbench":
             drawn = self.module_inputs(case)
             form, scalars = replace(form, order=drawn.order), drawn.numbers
-            shapes = drawn.tensors | {name: (tuple(x.shape), _dtype_name(x)) for name, x in self.held.items()}
+            shapes = drawn.tensors | {name: (tuple(x.shape), _dtype_name(x)) for name, x in self.state.items()}
             given = [
                 (name, shape, case.dtype if DTYPES[dtype].is_floating_point else dtype, False)
                 for name, (shape, dtype) in shapes.items()
@@ -340,30 +340,30 @@ class Oracle:
         Raises:
             ValueError: the child answered in place of the runner's own code.
         """
-        found = ModuleArguments({}, {})
+        arguments = ModuleArguments({}, {})
         for place, form in enumerate(self.session.call(DescribeModuleInputs(case.seed)).message):
             name = f"input {place}"
             if isinstance(form, PlainValue):
-                found.numbers[name] = form.value
+                arguments.numbers[name] = form.value
             elif form.dtype in DTYPES and all(size >= 0 for size in form.shape):
-                found.tensors[name] = form.shape, form.dtype
+                arguments.tensors[name] = form.shape, form.dtype
             else:
                 raise ValueError("no form of an input")
-        return found
+        return arguments
 
     def without_inputs(self, case: Case, drawn: ModuleArguments) -> Proof:
         """A module's case with its parameters alone: the inputs of its call are drawn where it is called."""
-        held = self._parameters(case, DTYPES[case.dtype])
-        laid = {name: lay(tensor) for name, tensor in held.items()}
-        return Proof(case, replace(self.form, order=drawn.order), held, laid, (), ())
+        state = self._parameters(case, DTYPES[case.dtype])
+        laid = {name: lay(tensor) for name, tensor in state.items()}
+        return Proof(case, replace(self.form, order=drawn.order), state, laid, (), ())
 
     def _laid_parameters(self, case: Case, dtype: torch.dtype) -> tuple[dict[str, torch.Tensor], dict[str, Laid]]:
         """A module's parameters and buffers as they are sent; many are drawn once and stay the same in all draws of a dtype."""
         if dtype in self._drawn:
             return self._drawn[dtype]
-        held = self._parameters(case, dtype)
-        made = held, {name: lay(tensor) for name, tensor in held.items()}
-        if sum(tensor.numel() for tensor in held.values()) > MOST_DRAWN_ANEW:
+        state = self._parameters(case, dtype)
+        made = state, {name: lay(tensor) for name, tensor in state.items()}
+        if sum(tensor.numel() for tensor in state.values()) > MOST_DRAWN_ANEW:
             self._drawn[dtype] = made
         return made
 
@@ -387,13 +387,13 @@ class Oracle:
 
     def _parameters(self, case: Case, dtype: torch.dtype) -> dict[str, torch.Tensor]:
         stream = torch.Generator().manual_seed(case.seed)
-        found = {}
-        for name, tensor in self.held.items():
+        parameters = {}
+        for name, tensor in self.state.items():
             if tensor.is_floating_point() and name in self.trained:
                 noise = PARAMETER_NOISE * (rms(tensor) or 1.0)
                 tensor = tensor + noise * torch.randn(tensor.shape, generator=stream)
-            found[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
-        return found
+            parameters[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
+        return parameters
 
     def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None, *, roughly: bool = False) -> Proof:
         """Add outputs, upstream gradients and gradients to a case's inputs; ``roughly``: without what rounding may make of them."""
@@ -421,9 +421,9 @@ class Oracle:
         call = make_call(replace(proof, laid={}))  # the inputs are there since the outputs were asked for
         reply = self.session.call(Differentiate(call.call, kinds), call.tensors)
         names = reply.message.names
-        found = dict(zip(names, _expected([f"gradient of {name}" for name in names], reply), strict=True))
+        gradients = dict(zip(names, _expected([f"gradient of {name}" for name in names], reply), strict=True))
         with span("drawing and scaling"):
-            return replace(proof, gradients=_with_naturals(found, proof))
+            return replace(proof, gradients=_with_naturals(gradients, proof))
 
 
 def _attempts(case: Case, *, interpreted: bool) -> Iterator[Case]:
@@ -441,8 +441,8 @@ def is_sound(proof: Proof) -> bool:
 
 
 def _is_finite(proof: Proof) -> bool:
-    found = [item.truth for item in proof.expected().values() if item is not None]
-    values = [value for truth in found for value in (truth.exact, truth.own) if value.is_floating_point()]
+    truths = [item.truth for item in proof.expected().values() if item is not None]
+    values = [value for truth in truths for value in (truth.exact, truth.own) if value.is_floating_point()]
     return all(map(_holds_numbers, values))
 
 
@@ -640,7 +640,7 @@ def _expected(labels: list[str], reply: ChildReply[ReferenceValues]) -> list[Exp
     others = [form and next(tensors) for form in forms[ROUNDED]] if ROUNDED in forms else None
     if any(len(answers) != len(own) for answers in (exact, *shaken, others or own)):
         raise BadProblem("the reference gives another number of outputs in float64")
-    found: list[Expected | None] = [None] * len(own)
+    expected: list[Expected | None] = [None] * len(own)
     for place, form in enumerate(forms["own"]):
         true, own_value = exact[place], own[place]
         if form is None or true is None or own_value is None:
@@ -655,7 +655,7 @@ def _expected(labels: list[str], reply: ChildReply[ReferenceValues]) -> list[Exp
             rounded=None if others is None else others[place],
             is_noisy=any(kind in NOISY for kind in kinds),
         )
-        found[place] = Expected(
+        expected[place] = Expected(
             labels[place],
             truth,
             form.shape,
@@ -664,7 +664,7 @@ def _expected(labels: list[str], reply: ChildReply[ReferenceValues]) -> list[Exp
             form.differentiable,
             beside[place] if beside else False,
         )
-    return found
+    return expected
 
 
 def _of_rows(item: Expected, seed: int) -> Expected:
@@ -705,7 +705,7 @@ def _with_order_of_rows(item: Expected, proof: Proof) -> Expected:
     return replace(item, truth=replace(item.truth, natural=item.truth.natural + lost))
 
 
-def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str, Expected | None]:
+def _with_naturals(expected: dict[str, Expected | None], proof: Proof) -> dict[str, Expected | None]:
     """Add to each gradient the error that float32 rounding explains."""
     pairs = [(laid, output) for laid, output in zip(proof.upstream, proof.outputs, strict=True) if laid is not None]
     upstream, outputs = [rms(laid.view()) for laid, _ in pairs], [rms(output.truth.exact) for _, output in pairs]
@@ -722,10 +722,10 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
             natural += FLOAT32_STEP * most_terms / 8 * scale
         return replace(item, truth=replace(item.truth, natural=natural, typical=typical))
 
-    return {name: None if item is None else added(item, name) for name, item in found.items()}
+    return {name: None if item is None else added(item, name) for name, item in expected.items()}
 
 
-def _with_second_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str, Expected | None]:
+def _with_second_naturals(expected: dict[str, Expected | None], proof: Proof) -> dict[str, Expected | None]:
     """Add to each second gradient the error that float32 rounding explains, from the sizes of the gradients that it derives."""
     firsts = [(name, item) for name, item in proof.gradients.items() if item is not None]
     along = [rms(proof.directions[name].view()) for name, _ in firsts]
@@ -738,7 +738,7 @@ def _with_second_naturals(found: dict[str, Expected | None], proof: Proof) -> di
         natural = natural_error(along, typical, own_input, elements / max(1, math.prod(item.shape)))
         return replace(item, truth=replace(item.truth, natural=natural))
 
-    pairs = zip(found.items(), own_inputs, strict=bool(found))
+    pairs = zip(expected.items(), own_inputs, strict=bool(expected))
     return {label: None if item is None else added(item, own_input) for (label, item), own_input in pairs}
 
 

@@ -67,8 +67,8 @@ class Uses:
             return replace(proof, uses=tuple(choosing(proof)[:MOST_OF_MEASURED]))
         if not self._is_wide and _is_wide(proof):
             self._is_wide = True
-            found = [use for use in choosing(proof) if use.kind != "plain"]
-            return replace(proof, uses=tuple(found[:MOST_OF_WIDE]))
+            uses = [use for use in choosing(proof) if use.kind != "plain"]
+            return replace(proof, uses=tuple(uses[:MOST_OF_WIDE]))
         small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS
         small = small and not (case.same or case.related)
         if not small or case.content is not Content.ordinary or case.narrow_grad or case.measured:
@@ -91,9 +91,9 @@ class Uses:
 
 def choosing(proof: Proof) -> list[Use]:
     """The uses for which a function may choose other code, in a drawn order."""
-    found = [use for use in uses_of(proof) if use.kind in CHOOSING and (use.kind != "subset" or len(use.names) == 1)]
-    random.Random(proof.case.seed).shuffle(found)  # noqa: S311 - the seed is secret
-    return found
+    uses = [use for use in uses_of(proof) if use.kind in CHOOSING and (use.kind != "subset" or len(use.names) == 1)]
+    random.Random(proof.case.seed).shuffle(uses)  # noqa: S311 - the seed is secret
+    return uses
 
 
 def _is_wide(proof: Proof) -> bool:
@@ -106,28 +106,28 @@ def _is_wide(proof: Proof) -> bool:
 
 def uses_of(proof: Proof) -> list[Use]:
     """Every use of a problem, with each subset of few inputs that want a gradient; of many, each input alone, and all but each."""
-    found = [Use("no_grad")]
+    uses = [Use("no_grad")]
     if not proof.has_backward or proof.form.mutates:
-        return found
-    found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "saved")]
-    found += [Use("double", layout=MemoryLayout.dense)]
-    found += [Use("elsewhere", layout=MemoryLayout.apart)]  # of dense tensors copies lie as they do
+        return uses
+    uses += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "saved")]
+    uses += [Use("double", layout=MemoryLayout.dense)]
+    uses += [Use("elsewhere", layout=MemoryLayout.apart)]  # of dense tensors copies lie as they do
     # Each input by itself too: of several changed at once autograd sees whichever it has saved. A copy that a function makes of one
     # with gaps may be kept by any means, and gives the gradients as they were.
     each = proof.wanted[:MOST_CHANGED]
     together = ("inputs", "outputs", *(each if len(each) > 1 else ()))
-    found += [Use("changed", (what,), MemoryLayout.dense) for what in together]
+    uses += [Use("changed", (what,), MemoryLayout.dense) for what in together]
     deep = [name for name in each if proof.inputs[name].dim() > 1]
-    found += [Use("changed", (name,), layout) for layout in STRIDED for name in deep]
+    uses += [Use("changed", (name,), layout) for layout in STRIDED for name in deep]
     if sum(laid is not None for laid in proof.upstream) > 1 and proof.case.dtype == "float32":
-        found.append(Use("outputs"))
+        uses.append(Use("outputs"))
     if len(proof.wanted) > 1:
         stream = random.Random(proof.case.seed + 1)  # noqa: S311 - the seed is secret
         most = len(proof.wanted)
         sizes = range(1, most) if 2**most - 2 <= MOST_SUBSETS else (1, most - 1)
         subsets = [names for size in sizes for names in itertools.combinations(proof.wanted, size)]
-        found += [Use("subset", names) for names in stream.sample(subsets, min(MOST_SUBSETS, len(subsets)))]
-    return found
+        uses += [Use("subset", names) for names in stream.sample(subsets, min(MOST_SUBSETS, len(subsets)))]
+    return uses
 
 
 def directions_of(proof: Proof) -> dict[str, Laid]:

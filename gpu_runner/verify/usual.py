@@ -234,13 +234,13 @@ def _near(problem: Problem, workloads: Sequence[Workload]) -> list[tuple[str, in
 def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict[str, int]:
     """Few rows, and few of other columns."""
     others, rows = _others(problem, dim)
-    found = {dim: size} | {name: stream.choice(OTHERS) for name in others}
+    sizes = {dim: size} | {name: stream.choice(OTHERS) for name in others}
     for place, name in enumerate(rows):
-        left = max(LEAST_ROWS if place == 0 else 1, MOST // math.prod(found.values()))
+        left = max(LEAST_ROWS if place == 0 else 1, MOST // math.prod(sizes.values()))
         is_few = stream.random() < OFTEN_FEW
         drawn = round(math.exp(stream.uniform(*map(math.log, ROWS)))) if is_few else ROWS[1]
-        found[name] = min(left, drawn if place == 0 else stream.randint(1, 3))
-    return found
+        sizes[name] = min(left, drawn if place == 0 else stream.randint(1, 3))
+    return sizes
 
 
 def _long(problem: Problem, workloads: Sequence[Workload], by_places: Collection[str]) -> Iterator[dict[str, int]]:

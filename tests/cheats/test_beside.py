@@ -10,7 +10,7 @@ from gpu_runner import verify
 from gpu_runner.contracts import Status, Verdict, VerifyRequest
 from gpu_runner.program.imports import Library
 from gpu_runner.verify.judge import judge_beside, judge_by
-from gpu_runner.verify.original import Standing, learn
+from gpu_runner.verify.original import OriginalRuns, learn
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.screen import Objection, screen
 from tests.cheats.table import BESIDE
@@ -31,7 +31,7 @@ def few_proofs() -> tuple[Proof, ...]:
 
 
 @functools.cache
-def learned() -> Standing:
+def learned() -> OriginalRuns:
     return learn(source(FOLDER / "original.py"), few_proofs(), surroundings())
 
 

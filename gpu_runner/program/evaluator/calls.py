@@ -66,19 +66,19 @@ HANDS_ON = frozenset(
 class Calls(Names):
     def _items(self, nodes: Sequence[ast.expr], frame: CallFrame) -> tuple[list[Any], list[int]]:
         """The values of some expressions, and what each hangs on."""
-        found: list[Any] = []
+        values: list[Any] = []
         levels: list[int] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
                 items = self.iterate(self.value(node.value, frame))
                 level = self.last_level
                 self.budget.charge(items)
-                found += items
-                levels += [level] * (len(found) - len(levels))
+                values += items
+                levels += [level] * (len(values) - len(levels))
             else:
-                found.append(self.value(node, frame))
+                values.append(self.value(node, frame))
                 levels.append(self.last_level)
-        return found, levels
+        return values, levels
 
     def make_function(self, node: ast.FunctionDef | ast.Lambda, name: str, frame: CallFrame) -> Function:
         """Make a function of its definition; defaults are evaluated now, annotations never."""

@@ -65,11 +65,11 @@ class Deciding(Effects):
             self.refusals.add(test)
             self.refusing |= self._asks_alone(test, frame)
 
-    def _note_decision(self, node: ast.expr | ast.pattern, level: int, held: bool, frame: CallFrame) -> None:
+    def _note_decision(self, node: ast.expr | ast.pattern, level: int, outcome: bool, frame: CallFrame) -> None:
         """Note how a decision ended, by what it hangs on."""
         if level and not self.loading and node not in self.refusing:
-            always = held and node in self.tensor_questions  # as the arguments of a problem are
-            self.decisions.add(frame.module.path, node, BOTH if always else HELD if held else FAILED)
+            always = outcome and node in self.tensor_questions  # as the arguments of a problem are
+            self.decisions.add(frame.module.path, node, BOTH if always else HELD if outcome else FAILED)
 
     def _note_zero_question(self, node: ast.Compare) -> None:
         """Know a number as one of which nothing is used but whether it is zero, which its comparison notes."""

@@ -90,37 +90,37 @@ class Expressions(Calls):
         """Whether a condition holds; ``last`` says what that hangs on."""
         value = self.value(node, frame)
         level = self.last_level
-        held = self._holds(node, value, frame, level)
+        outcome = self._holds(node, value, frame, level)
         self.last_level = level
-        return held
+        return outcome
 
     def _holds(self, node: ast.expr, value: Any, frame: CallFrame, level: int) -> bool:
         """Whether a value counts as true; what gives a bool by comparing, joining or turning notes by itself how it ended."""
-        held = self.truth(value)
+        outcome = self.truth(value)
         is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
         if not (is_not or (isinstance(node, ast.Compare | ast.BoolOp) and isinstance(value, bool))):
-            self._note_decision(node, level, held, frame)
-        return held
+            self._note_decision(node, level, outcome, frame)
+        return outcome
 
     def _constant(self, node: ast.Constant, frame: CallFrame) -> Any:
         return node.value
 
     def _name(self, node: ast.Name, frame: CallFrame) -> Any:
-        found = self.load(node.id, frame)
+        value = self.load(node.id, frame)
         self.level = self.level_of_name(node.id, frame)
-        if found is object or found is super or found is type:
+        if value is object or value is super or value is type:
             raise Violation("reaches outside", f"`{node.id}` is called where it stands, and never a value.")
-        return found
+        return value
 
     def _attribute(self, node: ast.Attribute, frame: CallFrame) -> Any:
         check_mangled(node.attr)
         owner, level = self.value(node.value, frame), self.last_level
-        found = self.attribute(owner, node.attr)
+        member = self.attribute(owner, node.attr)
         is_property = self.level > level  # of the program, which computes
-        self.level = GIVEN if is_property else level_of_attribute(owner, node.attr, level, found)
+        self.level = GIVEN if is_property else level_of_attribute(owner, node.attr, level, member)
         if isinstance(owner, Enum | complex):
-            self._note_computed(node, found, frame, self.level)
-        return found
+            self._note_computed(node, member, frame, self.level)
+        return member
 
     def _subscript(self, node: ast.Subscript, frame: CallFrame) -> Any:
         owner, table = self.value(node.value, frame), self.last_level
@@ -147,9 +147,9 @@ class Expressions(Calls):
         value = self.value(node.operand, frame)
         if isinstance(node.op, ast.Not):
             level = self.last_level
-            held = self._holds(node.operand, value, frame, level)
+            outcome = self._holds(node.operand, value, frame, level)
             self.level = level
-            return not held
+            return not outcome
         return language.UNARY[type(node.op).__name__](value)
 
     def _bool_op(self, node: ast.BoolOp, frame: CallFrame) -> Any:
@@ -201,8 +201,8 @@ class Expressions(Calls):
         return value
 
     def _if_exp(self, node: ast.IfExp, frame: CallFrame) -> Any:
-        held, hangs = self._decide(node.test, frame), self.last_level
-        value = self.value(node.body if held else node.orelse, frame)
+        outcome, hangs = self._decide(node.test, frame), self.last_level
+        value = self.value(node.body if outcome else node.orelse, frame)
         self.level = GIVEN if hangs else self.last_level
         return value
 

@@ -63,8 +63,8 @@ class Names(Values):
         Raises:
             NameError: it stands for nothing. Violation: it is no builtin that the language has.
         """
-        found = self.lookup(name, frame)
-        return self._builtin(name, frame) if found is MISSING else found
+        value = self.lookup(name, frame)
+        return self._builtin(name, frame) if value is MISSING else value
 
     def lookup(self, name: str, frame: CallFrame) -> Any:
         """What the program itself binds a name to; ``inspect.Parameter.empty`` where it binds none.

@@ -142,9 +142,9 @@ class Statements(Expressions):
     def _if(self, node: ast.If, frame: CallFrame) -> None:
         if only_raises(node.body) or only_raises(node.orelse):
             self._refuse(node.test, frame)
-        held, level = self._decide(node.test, frame), self.last_level
+        outcome, level = self._decide(node.test, frame), self.last_level
         hangs = self._mark_exits((node,), frame, level)
-        self.body(node.body if held else node.orelse, frame)
+        self.body(node.body if outcome else node.orelse, frame)
         if hangs:
             self._forget_levels((node,), frame)
 
@@ -176,9 +176,9 @@ class Statements(Expressions):
             self._leave_loop(node, frame)
 
     def _goes_on(self, node: ast.While, frame: CallFrame) -> bool:
-        held = self._decide(node.test, frame)
+        outcome = self._decide(node.test, frame)
         frame.loops[-1] = max(frame.loops[-1], self.last_level)
-        return held
+        return outcome
 
     def _breaks(self, node: ast.For | ast.While, frame: CallFrame) -> bool:
         """Carry out the body of a loop once; whether it breaks off."""

@@ -49,9 +49,9 @@ class Values(Deciding):
             AttributeError: there is none. Violation: the language has none of that name for such a value.
         """
         for extension in self.attribute_of:
-            found = extension(value, name)
-            if found is not NotImplemented:
-                return found
+            member = extension(value, name)
+            if member is not NotImplemented:
+                return member
         own = self._own_kinds.get(type(value))
         return own(self, value, name) if own is not None else self._of_plain(value, name)
 
@@ -81,8 +81,8 @@ class Values(Deciding):
         if isinstance(value, tuple) and name in getattr(type(value), "_fields", ()):
             return getattr(value, name)
         if name in language.attributes_of(value):
-            found = getattr(value, name)
-            return self._method(value, name, found) if callable(found) else found
+            member = getattr(value, name)
+            return self._method(value, name, member) if callable(member) else member
         if name.startswith("_"):
             raise Violation("private name", f"It uses the attribute `{name}`.")
         if hasattr(value, name):
@@ -94,23 +94,23 @@ class Values(Deciding):
             return self._of_own(value, name)
         raise AttributeError(f"'{type_name(value)}' object has no attribute '{name}'")
 
-    def _method(self, value: Any, name: str, found: Callable[..., Any]) -> Native:
+    def _method(self, value: Any, name: str, method: Callable[..., Any]) -> Native:
         if isinstance(value, list | dict | set) and name in language.MUTATES:
 
             def changes(*args: Any, **named: Any) -> Any:
                 self.check_mutable(value)
                 self.budget.charge_method(value, name, args)
-                given = found(*args, **named)
+                given = method(*args, **named)
                 bounded(value)
                 return given
 
             return Native(name, changes, value)
         if not isinstance(value, SIZED):
-            return Native(name, found, value)
+            return Native(name, method, value)
 
         def looks(*args: Any, **named: Any) -> Any:
             self.budget.charge_method(value, name, args)
-            return bounded(found(*args, **named))
+            return bounded(method(*args, **named))
 
         return Native(name, looks, value)
 
@@ -125,42 +125,42 @@ class Values(Deciding):
             return Native(path, self.special[path])
         if path in language.ANNOTATIONS_ONLY:
             return TypeAnnotation(path)
-        found = language.resolve(path)
-        if isinstance(found, Facade | type) or not callable(found) or not _is_function(found):
-            return found
-        return Native(path, found)
+        member = language.resolve(path)
+        if isinstance(member, Facade | type) or not callable(member) or not _is_function(member):
+            return member
+        return Native(path, member)
 
     def _of_instance(self, value: Instance, name: str) -> Any:
         _check_private(value.type, name)
-        found = value.type.find(name) if value.type.has(name) else MISSING
-        if name in value.fields and not (isinstance(found, Descriptor) and found.kind == "property"):
+        member = value.type.find(name) if value.type.has(name) else MISSING
+        if name in value.fields and not (isinstance(member, Descriptor) and member.kind == "property"):
             return value.fields[name]
-        if isinstance(found, Descriptor) and found.kind == "cached_property":
-            kept = self.call(found.function, (value,), {})
+        if isinstance(member, Descriptor) and member.kind == "cached_property":
+            kept = self.call(member.function, (value,), {})
             self.check_mutable(value).fields[name] = kept
             return kept
         return self.bound(value.type.find(name), value, value.type)
 
-    def bound(self, found: Any, instance: Any, owner: Class) -> Any:
+    def bound(self, member: Any, instance: Any, owner: Class) -> Any:
         """What a class's attribute is when it is asked of an instance."""
-        if isinstance(found, Descriptor):
-            if found.kind == "property":
-                return self.call(found.function, (instance,), {})
-            if found.kind == "cached_property":
+        if isinstance(member, Descriptor):
+            if member.kind == "property":
+                return self.call(member.function, (instance,), {})
+            if member.kind == "cached_property":
                 raise unproved("The evaluator knows a `cached_property` of plain classes alone.")
-            return BoundFunction(found.function, owner) if found.kind == "classmethod" else found.function
-        return BoundFunction(found, instance) if isinstance(found, Function | Method) else found
+            return BoundFunction(member.function, owner) if member.kind == "classmethod" else member.function
+        return BoundFunction(member, instance) if isinstance(member, Function | Method) else member
 
     def _of_class(self, value: Class, name: str) -> Any:
         if name == "__name__":
             return value.name
         _check_private(value, name)
-        found = value.find(name)
-        if isinstance(found, Descriptor):
-            if "property" in found.kind:
+        member = value.find(name)
+        if isinstance(member, Descriptor):
+            if "property" in member.kind:
                 raise unproved("The evaluator gives no property of a class itself.")
-            return BoundFunction(found.function, value) if found.kind == "classmethod" else found.function
-        return found
+            return BoundFunction(member.function, value) if member.kind == "classmethod" else member.function
+        return member
 
     def _of_super(self, value: Super, name: str) -> Any:
         is_class = isinstance(value.instance, Class)
@@ -169,10 +169,10 @@ class Values(Deciding):
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
         for each in kind.order[kind.order.index(value.owner) + 1 :]:
             if name in each.names:
-                found = each.names[name]
-                if is_class and not isinstance(found, Descriptor):
-                    return found
-                return self.bound(found, value.instance, kind)
+                member = each.names[name]
+                if is_class and not isinstance(member, Descriptor):
+                    return member
+                return self.bound(member, value.instance, kind)
         if name == "__init__" and isinstance(value.instance, torch.nn.Module):
             return Native("__init__", lambda: torch.nn.Module.__init__(value.instance), value.instance)
         if name == "__init__" and isinstance(value.instance, Instance):
@@ -193,14 +193,14 @@ class Values(Deciding):
             return self.set_attribute(owner, attribute, args[2])
         check_mangled(attribute)
         try:
-            found = self.attribute(owner, attribute)
+            member = self.attribute(owner, attribute)
         except AttributeError:
             if name == "hasattr":
                 return False
             if len(args) > 2:
                 return args[2]
             raise
-        return True if name == "hasattr" else found
+        return True if name == "hasattr" else member
 
     def set_attribute(self, value: Any, name: str, new: Any) -> None:
         """Set an attribute of an object of the program."""
@@ -443,8 +443,8 @@ def _is_plain_object(value: Any) -> bool:
     )  # fmt: skip
 
 
-def _is_function(found: Any) -> bool:
-    return type(found).__name__ in (
+def _is_function(value: Any) -> bool:
+    return type(value).__name__ in (
         "ConstexprFunction",
         "function",
         "builtin_function_or_method",

@@ -42,7 +42,7 @@ def capture(source: str) -> CaptureResult:
     context = RunContext(Path(), LIMITS)
     result = run(CaptureRequest(source), context)
     if result.graph is not None:
-        assert Isolation.process in context.held()
+        assert Isolation.process in context.levels()
     return result
 
 

@@ -113,9 +113,9 @@ def test_every_action_has_an_entry() -> None:
 
 def test_the_levels_of_an_action_are_those_that_held_in_every_child(tmp_path: Path) -> None:
     context = RunContext(tmp_path)
-    assert context.held() == ()
+    assert context.levels() == ()
     context.isolation += [(Isolation.process, Isolation.landlock), (Isolation.process,)]
-    assert context.held() == (Isolation.process,)
+    assert context.levels() == (Isolation.process,)
 
 
 def test_requests_survive_their_json_form() -> None:

@@ -35,7 +35,7 @@ def plainly(given_sheet: Sheet) -> dict[str, torch.Tensor]:
     """Give the norms of rows by formulas over the whole tensor."""
     got, exact = given_sheet.got.double(), given_sheet.exact
     good = torch.isfinite(got) & torch.isfinite(exact)
-    good &= torch.ones_like(good) if given_sheet.held is None else given_sheet.held
+    good &= torch.ones_like(good) if given_sheet.judged is None else given_sheet.judged
     lost = torch.zeros_like(exact)
     for value in (given_sheet.own.double(), *given_sheet.shaken):
         both = torch.isfinite(value) & torch.isfinite(exact)
@@ -58,7 +58,7 @@ def plainly(given_sheet: Sheet) -> dict[str, torch.Tensor]:
     piece=st.integers(1, 50),
     seed=st.integers(0, 2**31),
     odd=st.booleans(),
-    held=st.booleans(),
+    judged=st.booleans(),
 )
 def test_the_sums_of_pieces_are_those_of_the_whole(
     rows: int, columns: int, piece: int, seed: int, odd: bool, held: bool

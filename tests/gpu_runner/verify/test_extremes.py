@@ -209,8 +209,8 @@ def test_what_is_beyond_the_largest_number_in_the_truth_and_the_reference_must_o
     exact[:3] = 1e6
     exact[4, 0] = 65_600.0  # so close that a kernel may round it to the largest number
     truth = truth_of(proof_of(case, exact, exact.half()))
-    assert truth.held is not None
-    assert (bool(truth.held[:3].all()), bool(truth.held[4, 0])) == (True, False)
+    assert truth.judged is not None
+    assert (bool(truth.judged[:3].all()), bool(truth.judged[4, 0])) == (True, False)
     cut = exact.half().clamp(-65_504, 65_504)
     assert compare(exact.half(), truth).passed
     assert compare(cut, truth).level == "nonfinite"
@@ -223,8 +223,8 @@ def test_a_row_that_is_lost_but_for_its_largest_elements_does_not_count() -> Non
     own = exact.float()
     own[2, 1:] *= 2.0
     truth = truth_of(proof_of(replace(LARGE, reach=16.0), exact, own))
-    assert truth.held is not None
-    assert truth.held.all(-1).tolist() == [True, True, False, True, True, True]
+    assert truth.judged is not None
+    assert truth.judged.all(-1).tolist() == [True, True, False, True, True, True]
 
 
 def test_what_float32_cannot_hold_is_allowed_as_the_references_own_error_is() -> None:
@@ -301,12 +301,12 @@ def test_of_large_values_a_row_that_rounding_decides_does_not_count() -> None:
     own = (exact * (1 + 1e-6 * torch.randn(60, 40, dtype=torch.float64, generator=stream()))).float()
     one = own.clone()
     one[7, 3] += 0.01
-    judged = truth_of(proof_of(case, exact, one)).held
+    judged = truth_of(proof_of(case, exact, one)).judged
     assert judged is not None
     assert not bool(judged[7].any()) and int(judged.all(-1).sum()) == 59
     twelve = own.clone()
     twelve[:12, 3] += 0.01  # what a fifth of all rows lose is what the function loses there
-    judged = truth_of(proof_of(case, exact, twelve)).held
+    judged = truth_of(proof_of(case, exact, twelve)).judged
     assert judged is not None and bool(judged.all())
 
 

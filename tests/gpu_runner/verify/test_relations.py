@@ -145,11 +145,11 @@ def test_beside_the_smallest_number_only_what_no_order_of_operations_overflows_c
     output = Expected("y", Truth(exact, exact.float(), shaken=(shaken,)), (1, 5), (5, 1), "float32")
     for special, counted in ((Special.masked, [True, True, True, False, False]), (Special.filled, None)):
         proof = asked_of(problem, form, Case("c", SIZES, "float32", 3, special=special))
-        held = with_room(replace(proof, outputs=(output,))).outputs[0].truth.held
+        held = with_room(replace(proof, outputs=(output,))).outputs[0].truth.judged
         assert (None if held is None else held[0].tolist()) == counted
     overflown = exact.float()
     overflown[0, 3:] = -math.inf
-    truth = Truth(exact, exact.float(), shaken=(shaken,), held=torch.tensor([[True, True, True, False, False]]))
+    truth = Truth(exact, exact.float(), shaken=(shaken,), judged=torch.tensor([[True, True, True, False, False]]))
     assert compare(overflown, truth).passed
     overflown[0, 2] = math.inf
     assert not compare(overflown, truth).passed

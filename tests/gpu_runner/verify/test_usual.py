@@ -51,7 +51,7 @@ def test_one_call_with_many_rows_holds_what_is_not_finite() -> None:
     assert [call.sizes["T"] >= MANY[0] for call in called] == [True]
     (output,) = called[0].proof.outputs
     finite = torch.isfinite(output.truth.exact).all(-1)
-    assert output.truth.held is not None and finite.any() and not finite.all()
+    assert output.truth.judged is not None and finite.any() and not finite.all()
     given = torch.where(torch.isfinite(output.truth.exact), output.truth.exact, 0.0).float()
     entry = SampledValue("output 0", tuple(given.shape), "float32", 0)
     tensors = (Buffer.from_torch(given), Buffer.from_torch(torch.ones_like(given) > 0))
