@@ -43,6 +43,7 @@ HEAD = (
     "| operator | done | symbols of the library's own port | parameters | parity | memory multiplier, ours and theirs "
     "| unified buffer at the largest size | lowered |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
 )
+PROBLEMS = Path(__file__).parent / "problems"  # of operators that the layout knows none of
 LONGEST_S = 1800
 
 
@@ -109,6 +110,8 @@ def ported(library: Path, out: Path, name: str) -> tuple[str, bool]:
         "--auto",
         "--json",
     ]
+    problem = PROBLEMS / f"{name}.py"
+    command += ["--problem", str(problem)] if problem.is_file() else []
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     (out / name / "printed.log").write_text(done.stdout + done.stderr)
     shutil.rmtree(checkout)
@@ -122,7 +125,7 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
     try:
         return str(json.loads(done.stdout)["failure"]["message"])
     except (ValueError, KeyError, TypeError):
-        return (done.stderr.strip() or done.stdout.strip())[-300:].replace("\n", " ").replace("|", "\\|")
+        return " ".join((done.stderr or done.stdout).split())[:300].replace("|", "\\|")
 
 
 def _row(name: str, own: OwnPort, summary: dict[str, Any], source: Path) -> str:
