@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.tracing.sizes import dimensions, ratios
-from gpu_runner.verify.cases import Case
 
 Ratio = tuple[str, str, int]  # a dimension, the one that it is a multiple of, how many times
 
@@ -34,10 +32,8 @@ def ratio_of(problem: Problem, runs: Callable[[Mapping[str, int]], bool]) -> Rat
     return None
 
 
-def in_ratio(case: Case, ratio: Ratio) -> Case:
-    """The case with sizes in that ratio, by the longer of both."""
+def in_ratio(sizes: Mapping[str, int], ratio: Ratio) -> dict[str, int]:
+    """The sizes with both in that ratio, by the longer one."""
     big, small, times = ratio
-    sizes = dict(case.sizes)
-    sizes[small] = max(sizes[small], sizes[big] // times)
-    sizes[big] = times * sizes[small]
-    return replace(case, sizes=tuple(sizes.items()))
+    least = max(sizes[small], sizes[big] // times)
+    return {**sizes, small: least, big: times * least}

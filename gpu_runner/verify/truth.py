@@ -6,7 +6,7 @@ import ast
 import functools
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -302,8 +302,12 @@ class Oracle:
 
     def _placed(self, case: Case) -> Case:
         """The case at sizes that the reference takes, and that fit."""
+        return self._within_memory(replace(case, sizes=tuple(self.in_ratio(dict(case.sizes)).items())))
+
+    def in_ratio(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The sizes, those of two dimensions in the ratio without which the reference does not run."""
         ratio = None if self.form.name == "kernelbench" else self._ratio
-        return self._within_memory(case if ratio is None else in_ratio(case, ratio))
+        return dict(sizes) if ratio is None else in_ratio(sizes, ratio)
 
     @functools.cached_property
     def _ratio(self) -> Ratio | None:

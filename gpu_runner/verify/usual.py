@@ -112,6 +112,7 @@ def at_usual_sizes(
     others = itertools.islice(itertools.chain(first, zip(tried[PLAIN:], kinds)), MOST_USUAL - PLAIN)  # noqa: B905
     has_total = True  # an output that is one number; unless a call shows that there is none
     for place, (sizes, kind) in enumerate(itertools.chain(given, others)):
+        sizes = None if sizes is None else oracle.in_ratio(sizes)
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
         case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from gpu_runner.contracts import parse_problem
-from gpu_runner.verify.cases import Case
 from gpu_runner.verify.ratios import Ratio, in_ratio, ratio_of
 
 Sizes = Mapping[str, int]
@@ -39,6 +38,6 @@ def test_a_ratio_counts_where_nothing_else_runs(
 
 
 def test_sizes_follow_the_longer_dimension() -> None:
-    case = Case("drawn", (("D", 1025), ("R", 5)), "float32", 0, ())
-    assert dict(in_ratio(case, ("D", "R", 2)).sizes) == {"D": 1024, "R": 512}
-    assert dict(in_ratio(case, ("R", "D", 3)).sizes) == {"D": 1025, "R": 3075}
+    sizes = {"T": 7, "D": 1025, "R": 5}
+    assert in_ratio(sizes, ("D", "R", 2)) == {"T": 7, "D": 1024, "R": 512}
+    assert in_ratio(sizes, ("R", "D", 3)) == {"T": 7, "D": 1025, "R": 3075}
