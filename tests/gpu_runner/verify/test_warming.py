@@ -122,7 +122,7 @@ def test_a_kernel_that_another_thread_launches_is_compiled_ahead_too() -> None:
     asked: list[tuple[bool, bool]] = []
 
     class Kernel:
-        fn = staticmethod(told)
+        fn, arg_names = staticmethod(told), ()
 
         def run(self, grid: tuple[int, ...], warmup: bool = False) -> None:
             asked.append((is_ahead.get(), warmup))
