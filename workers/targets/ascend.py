@@ -82,7 +82,7 @@ def stand_in_source() -> str:
     return source.replace(f"{stand_in.CAPACITY_BITS:_}", f"{JUDGED_BITS:_}")
 
 
-JUDGED_BITS = stand_in.CAPACITY_BITS // 64
+JUDGED_BITS = stand_in.CAPACITY_BITS // 32
 
 ASCEND = AscendBackend(
     name="ascend",
