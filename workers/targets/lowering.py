@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib.resources import as_file, files
 
 from workers.contracts import Failure, FailureCode, KernelTiling, LoweredKernel, UserFacingError
@@ -21,11 +21,13 @@ def kernel_requests(
 ) -> list[dict[str, object]]:
     """Each kernel of a module with the types of its parameters, and the tile that its launcher chooses at the largest size."""
     types, tiles = dict[str, str](), {tiling.kernel: tiling for tiling in reversed(tuple(tilings))}
+    floats = set[str]()
     for variant in variants:
         types |= {
             spec.name: "i64" if (spec.dtype or "").startswith("int") else "bf16" for spec in variant.problem.inputs
         }
         types |= dict.fromkeys(variant.signature.saved, "fp32")
+        floats |= {spec.name for spec in variant.problem.scalars if isinstance(spec.default, float)}
     requests: list[dict[str, object]] = []
     for node in ast.parse(source).body:
         if not isinstance(node, ast.FunctionDef) or not node.decorator_list or "_kernel" not in node.name:
@@ -38,19 +40,19 @@ def kernel_requests(
         requests.append(
             {
                 "name": node.name,
-                "signature": {name: _type(name, types) for name in given},
+                "signature": {name: _type(name, types, floats) for name in given},
                 "constants": {name: rows if name == "BLOCK_ROWS" else columns for name in constants},
             }
         )
     return requests
 
 
-def _type(name: str, types: dict[str, str]) -> str:
+def _type(name: str, types: dict[str, str], floats: Collection[str]) -> str:
     if name.endswith("_partials_ptr"):
         return "*fp32"
     if name.endswith("_ptr"):
         return f"*{types.get(name.removesuffix('_ptr'), 'bf16')}"
-    return "i32" if name.startswith("n_") else "fp32"
+    return "fp32" if name in floats else "i32"  # sizes, and how many rows one of a smaller tensor is for
 
 
 def lowered(python: str, source: str, requests: list[dict[str, object]]) -> tuple[LoweredKernel, ...]:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers.compiler.captured import captured
 from tests.workers.compiler.test_ascend import PORTED, ported
 from workers.contracts import FailureCode, KernelTiling, LoweredKernel, UserFacingError
 from workers.targets import ascend_lowering, stand_in
 from workers.targets.ascend_lowering import buffer_bits, device_functions
 from workers.targets.lowering import kernel_requests, lowered
+from workers.targets.module import CallVariant
 
 LOWERED = """\
 module {
@@ -73,11 +75,12 @@ def test_a_kernel_is_asked_for_at_the_tile_that_its_launcher_chooses() -> None:
         KernelTiling("_k_forward", "large", 4.0, 2, 4096, 40, 1),
         KernelTiling("_k_forward", "small", 4.0, 1, 64, 4, 1),
     ]
-    asked = kernel_requests(SOURCE, (), tilings)[0]
+    variant = CallVariant("rms_norm", captured("rms_norm")[0], ported("rms_norm"))
+    asked = kernel_requests(SOURCE, (variant,), tilings)[0]
     assert asked["constants"] == {"BLOCK_ROWS": 2, "BLOCK_SIZE": 4096}
     assert asked["signature"] == {
         "y_ptr": "*bf16",
-        "rstd_ptr": "*bf16",
+        "rstd_ptr": "*fp32",
         "x_ptr": "*bf16",
         "eps": "fp32",
         "n_rows": "i32",
