@@ -54,6 +54,7 @@ DISTRIBUTIONS = ("softmax", "log_softmax")
 INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8 + 2**5  # so many programs that groups of 2^8 begin anew
 DEEPEST_OF_TILES = 2**10  # rows of which each program takes a tile
 WIDEST_OF_TILES = 2**12  # of a dimension of a product beside small ones
+PAIRS, PAIRS_BY_ROWS = 6, 2  # of dimensions that are large together, of a product and where a program may take a row
 # Where a candidate cuts or branches beyond usual columns, up to what sixteen bits do not hold, a row is as wide in the interpreter.
 LARGEST_CUT, MOST_CUTS = 2**16, 2
 ROWS_BEYOND_A_CUT = (7, 9)
@@ -598,6 +599,9 @@ class _Plan:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)
                 may_raise = self._is_beyond_use(dim, size)
                 cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd, may_raise=may_raise))
+            for dim in self._compared_down():
+                sizes = self._sizes(f"odd along {dim}", (5, 9)) | {dim: max(self._within_pairs) + 1}
+                cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
             sizes = self._sizes("odd upstream", (33, 90), (12, 14))
@@ -664,7 +668,7 @@ class _Plan:
     def _beyond_cuts(self, stream: random.Random) -> list[tuple[str, int]]:
         """Columns beyond the interpreter's usual ones, the most of them first, where code branches or cuts there."""
         sizes = []
-        for dim in columns_of(self.problem)[:1] if not self.quick else ():
+        for dim in columns_of(self.problem)[:2] if not self.quick else ():
             least = _most(self.problem, dim, interpreted=True)
             cuts = sorted((value for value in self.compared if least <= value <= LARGEST_CUT), reverse=True)
             # So far beyond that of some rows the largest element lies there.
@@ -690,16 +694,21 @@ class _Plan:
         return stream.sample(sorted(sizes), min(len(sizes), MOST_REMAINDERS))
 
     def _beyond_together(self) -> list[Case]:
-        """Where tiles are multiplied: two dimensions at once beyond what something is compared with, and one that is wide."""
+        """Pairs of dimensions beyond what something is compared with; where tiles are multiplied, one that is wide too."""
         stream, named = self.draws.stream("together"), _named(self.problem)
-        within = [value for value in self.compared if value * value <= INTERPRETED_WORK]
-        if not (self.interpreted and self.grouped and within and len(named) > 1):
+        within = self._within_pairs
+        if not (self.interpreted and within and len(named) > 1):
             return []
         cases = []
-        for dtype in dict.fromkeys((self.dtypes[0], self.dtypes[-1])):
-            large = {dim: max(within) + stream.randint(1, 32) for dim in stream.sample(named, 2)}
-            sizes = {dim: large.get(dim, stream.randint(1, 4)) for dim in named}
-            cases.append(self._case(_BOUNDARY, sizes, dtype))
+        pairs = [*itertools.combinations(named, 2)]
+        for at, pair in enumerate(stream.sample(pairs, min(len(pairs), PAIRS if self.grouped else PAIRS_BY_ROWS))):
+            large = {dim: max(within) + stream.randint(1, 32) for dim in pair}
+            # More than one of each other: host code is told of few multiprocessors in such cases first.
+            few = (2, 3) if self.grouped else (1, 2)
+            sizes = {dim: large.get(dim, stream.randint(*few)) for dim in named}
+            cases.append(self._case(_BOUNDARY, sizes, self.dtypes[-1 if at % PAIRS_BY_ROWS else 0]))
+        if not self.grouped:
+            return cases
         wide = max((value for value in self.compared if value <= WIDEST_OF_TILES), default=0)
         down = [dim for dim in named if dim not in columns_of(self.problem)] if wide else []
         for dim in down[-MANY_CASES:]:
@@ -707,6 +716,17 @@ class _Plan:
             sizes = {other: stream.randint(1, 2) for other in named} | several | {dim: wide + stream.randint(1, 64)}
             cases.append(self._case(_BOUNDARY, sizes))
         return cases
+
+    @property
+    def _within_pairs(self) -> list[int]:
+        """What is compared with, as far as two such dimensions are run; programs of products take tiles, others may take a row."""
+        most = INTERPRETED_WORK if self.grouped else INTERPRETED_ELEMENTS // 2
+        return [value for value in self.compared if value * value <= most]
+
+    def _compared_down(self) -> list[str]:
+        """Dimensions of rows that a kernel may compute in two ways, as where it reduces them: some of them."""
+        down = [dim for dim in _named(self.problem) if dim not in columns_of(self.problem)]
+        return down[:MANY_CASES] if self.interpreted and self._within_pairs and not self.grouped else []
 
     def _branches(self) -> frozenset[int]:
         return frozenset(size for value in self.compared for size in (value - 1, value, value + 1))
@@ -730,7 +750,8 @@ class _Plan:
             larger = [other for other in sizes if other != dim and sizes[other] > 1]
             if not larger:
                 return _fitted(self.problem, self._case(_BOUNDARY, sizes, may_raise=may_raise), budget)
-            sizes[larger[0]] -= 1
+            # Most are left of the first, which are rows where the others are none.
+            sizes[max(reversed(larger), key=lambda other: sizes[other])] -= 1
         return self._case(_BOUNDARY, sizes, may_raise=may_raise)
 
     def _with_scalars(self, cases: list[Case]) -> list[Case]:
@@ -1256,7 +1277,15 @@ class _Plan:
         base = dict(self._sizes("divided", (17, 23), (3, 3)))
         sizes = tuple((dim, min(size, 23)) for dim, size in base.items())
         moves = divided.divided(sizes, self.multiples, self.workload, stream, quick=self.quick)
-        return [self._case(_DIVIDED, dict(moved), scalars=scalars) for moved, scalars in moves]
+        cases = [self._case(_DIVIDED, dict(moved), scalars=scalars) for moved, scalars in moves]
+        # What such a number divides may be a row of its own, wider than what something is compared with.
+        within = [value for value in self.compared if LEAST_WIDE // 2 <= value < WIDEST_DRAWN] if not self.quick else []
+        if within:
+            few = tuple((dim, min(size, 2)) for dim, size in base.items())
+            far = divided.beyond(few, self.multiples, self.workload, max(within), stream)
+            light = [move for move in far if _is_light(self.problem, dict(move[0]))]
+            cases += [self._case(_DIVIDED, dict(moved), scalars=scalars, may_raise=True) for moved, scalars in light]
+        return cases
 
 
 def _alike(problem: Problem) -> Iterator[tuple[str, ...]]:

@@ -21,7 +21,7 @@ from gpu_runner.program.log import BY_AUTOGRAD
 from gpu_runner.verify.answer import CaseAnswer
 from gpu_runner.verify.finding import CaseNotes
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Proof, Scale
+from gpu_runner.verify.proof import SMALL, Proof, Scale
 
 PART = 64  # torch may work on this part of the largest tensor of a step, as where it looks at an index or at one row
 LEAST = 64  # and on as many elements in any case
@@ -48,7 +48,19 @@ def scale_of(problem: Problem, proofs: Sequence[Proof]) -> Scale:
     largest = max(sizes, key=lambda size: math.prod(size.values()), default={})
     outputs = range(max((len(proof.outputs) for proof in proofs), default=0))
     smallest = sorted(proofs, key=_all_elements)  # of one that is no move the first mostly tells
-    return Scale(elements, any(_only_moves(smallest, place) for place in outputs), largest)
+    answers = max((_answer_at_scale(proofs, place, largest) for place in outputs), default=0)
+    return Scale(elements, any(_only_moves(smallest, place) for place in outputs), largest, answers)
+
+
+def _answer_at_scale(proofs: Sequence[Proof], place: int, scale: Mapping[str, int]) -> int:
+    """The elements of an output at a problem's own sizes; zero where they are no product of its dimensions in every case."""
+    known = [
+        set(_products(math.prod(proof.outputs[place].shape), dict(proof.case.sizes), scale))
+        for proof in proofs
+        if place < len(proof.outputs)
+    ]
+    named = set[tuple[str, ...]]().union(*known).intersection(*known)
+    return min((math.prod(scale[name] for name in names) for names in named), default=0)
 
 
 def _all_elements(proof: Proof) -> int:
@@ -205,13 +217,14 @@ def _is_partial(item: Work, proof: Proof, processors: int, together: int) -> boo
         return False
     part = FEW if item.operator in REDUCTIONS else BLOCKS
     elements, scale = _elements(proof), proof.scale
+    whole = max(*scale.elements.values(), scale.answers, 0)
     given = item.each // item.reduced
-    of_parameter = any(given == elements.get(name) for name in scale.elements if scale.is_small(name))
+    small = (name for name, count in scale.elements.items() if count * SMALL <= whole)
+    of_parameter = any(given == elements.get(name) for name in small)
     most = max(PARTIALS, PROGRAMS * processors)
     scaled = list(_at_scale(item.each, dict(proof.case.sizes), scale.sizes))
     if scaled:
-        largest = max(scale.elements.values(), default=0)
-        return any(size * part <= largest for size in scaled) or (of_parameter and item.reduced <= most)
+        return any(size * part <= whole for size in scaled) or (of_parameter and item.reduced <= most)
     largest = max(elements.values(), default=0)
     few = together * part <= largest
     if item.operator in REDUCTIONS:
@@ -221,11 +234,17 @@ def _is_partial(item: Work, proof: Proof, processors: int, together: int) -> boo
 
 def _at_scale(elements: int, sizes: Mapping[str, int], scale: Mapping[str, int]) -> Iterator[int]:
     """What a number of elements is at the problem's own sizes, for each product of dimensions that it may be."""
+    for chosen in _products(elements, sizes, scale):
+        yield math.prod(scale[name] for name in chosen)
+
+
+def _products(elements: int, sizes: Mapping[str, int], scale: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """The dimensions of which a number of elements may be the product."""
     names = [name for name in sizes if name in scale][:MOST_DIMENSIONS]
     for count in range(1, len(names) + 1):
         for chosen in itertools.combinations(names, count):
             if math.prod(sizes[name] for name in chosen) == elements:
-                yield math.prod(scale[name] for name in chosen)
+                yield chosen
 
 
 def adjoints(work: Sequence[Work], elements: Mapping[str, int]) -> Iterator[Work]:

@@ -53,6 +53,7 @@ class Scale:
     elements: Mapping[str, int] = field(default_factory=dict)
     moves_only: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)  # of the largest workload
+    answers: int = 0  # elements of its largest output that is a product of dimensions
 
     def is_small(self, source: str) -> bool:
         """Whether an input is small beside the largest one."""

@@ -333,6 +333,35 @@ def test_two_sizes_of_a_product_are_beyond_what_it_compares_them_with() -> None:
     assert max(sum(size > 512 for _, size in case.sizes) for case in plan(draws=Draws.fresh(), compared={512})) < 2
 
 
+def test_each_of_three_dimensions_is_beyond_what_is_compared_beside_another_and_rows_of_it_are_not_finite() -> None:
+    text = """
+import torch
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return torch.max(x, 1)[0]
+
+INPUTS = {"x": "B T H"}
+WORKLOADS = [{"B": 8, "T": 64, "H": 256}]
+"""
+    problem = parse_problem(text)
+    plan = partial(plan_cases, problem, ("float32",), problem.workloads, interpreted=True, quick=False)
+    cases = plan(draws=Draws.fresh(), compared={128})
+    together = [{dim for dim, size in case.sizes if size > 128} for case in cases]
+    assert {dim for dims in together if len(dims) == 2 for dim in dims} == {"B", "T", "H"}
+    odd = [case.size_of for case in cases if case.content is Content.odd and not case.odd_upstream]
+    assert all(any(size[dim] > 128 for size in odd) for dim in ("B", "T"))
+
+
+def test_both_sides_of_a_product_go_beyond_a_cut_in_several_rows() -> None:
+    problem = parse_problem(problem_source("matmul"))
+    plan = partial(plan_cases, problem, ("float32",), problem.workloads, interpreted=True, quick=False)
+    cases = plan(draws=Draws.fresh(), compared={2**16})
+    wide = [case for case in cases if max(case.size_of.values()) > 2**16]
+    assert {dim for case in wide for dim, size in case.sizes if size > 2**16} == set(columns_of(problem))
+    ordinary = [case for case in wide if case.content is Content.ordinary]
+    assert all(sorted(size for _, size in case.sizes)[-2] > 1 for case in ordinary)
+
+
 def test_inputs_that_are_distributions_meet_those_of_logits_that_are_not_finite() -> None:
     text = problem_source("softmax").replace('"T V"', '{"dims": "T V", "init": "softmax"}')
     problem = parse_problem(text)

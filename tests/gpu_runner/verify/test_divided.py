@@ -11,7 +11,7 @@ import pytest
 from gpu_runner import verify
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Multiple, SourceFile, Status, Verdict, VerifyRequest, Workload
-from gpu_runner.verify.divided import divided
+from gpu_runner.verify.divided import beyond, divided
 from tests.workers.compiler.captured import captured, proposal
 
 SOURCE = proposal("block_scales").source
@@ -50,3 +50,11 @@ def test_two_rules_are_kept_at_once_and_other_sizes_and_scalars_stay() -> None:
         assert known["D"] == 7 and given["eps"] == 0.5
         assert known["H"] % (given["g"] * given["m"]) == known["T"] % given["m"] == 0
     assert divided((("T", 3),), (), workload, random.Random(1), quick=False) == []
+
+
+def test_what_divides_goes_beyond_a_constant_too() -> None:
+    workload = Workload((("T", 8), ("H", 64)), None, (("block", 16),))
+    ((sizes, scalars),) = beyond((("T", 2), ("H", 2)), (Multiple("H", "block"),), workload, 4096, random.Random(1))
+    block = dict(scalars)["block"]
+    assert isinstance(block, int) and block > 4096
+    assert dict(sizes)["H"] % block == 0 and dict(sizes)["T"] == 2

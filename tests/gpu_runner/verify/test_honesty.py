@@ -188,3 +188,20 @@ def test_an_option_that_changes_the_order_of_launches_is_not_judged_unless_the_o
         assert [(one.status, one.evidence.line) for one in found] == [(Status.unproved, 7)]
         assert f"`{name}`" in found[0].evidence.message
         assert all(one.rule != "launch option" for one in examine(PROOF, answer, "cpu", Peer(answer)).findings)
+
+
+def test_partial_sums_for_a_vector_are_held_against_an_answer_that_is_larger_than_every_input() -> None:
+    proof = replace(
+        PROOF,
+        case=replace(PROOF.case, sizes=(("T", 640), ("H", 100))),
+        inputs={"u": W, "v": torch.empty(100, device="meta")},
+        outputs=(Expected("output 0", Truth(X, X), (640, 100), (100, 1), "float32"),),
+    )
+    vectors = {"T": 4096, "H": 8192}
+    partial = replace(PARTIAL, elements=2_000, each=100, reduced=1)  # of one program
+
+    def computed(scale: Scale) -> list[str]:
+        return [rule for _, rule, _ in computed_by_torch([partial], replace(proof, scale=scale))]
+
+    assert computed(Scale({"u": 4096, "v": 8192}, sizes=vectors)) == ["torch computes the answer"]
+    assert computed(Scale({"u": 4096, "v": 8192}, sizes=vectors, answers=4096 * 8192)) == []

@@ -43,7 +43,7 @@ LOOP_STAGES = '''def _loop_stages(device, block_bytes, most_stages):
     return max(1, min(most_stages, capacity // block_bytes))'''
 ROWS_TOGETHER = '''def _rows_together(device, n_rows):
     """Rows that lie side by side in memory and share a program: as many as leave each multiprocessor two programs."""
-    n_programs = 8
+    n_programs = 2
     if device.type == "cuda":
         n_programs = 2 * torch.cuda.get_device_properties(device).multi_processor_count
     return max(16, min(64, triton.next_power_of_2(n_rows // n_programs + 1)))'''

@@ -42,44 +42,44 @@ A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there
 TILE_SETTINGS = f'''def _tile_settings(n_cols, n_tensors):
     """Short rows share a program; few warps reduce a row fastest, as long as the row's tensors stay in their registers."""
     BLOCK_SIZE, most_warps = calculate_settings(n_cols)
-    BLOCK_ROWS = max(1, {TILE_ELEMENTS} // BLOCK_SIZE)
+    BLOCK_ROWS = triton.cdiv({TILE_ELEMENTS}, BLOCK_SIZE)
     num_warps = max(4, min(most_warps, n_tensors * BLOCK_SIZE // 2048))
     return BLOCK_ROWS, BLOCK_SIZE, num_warps'''
 
 STREAMING_SETTINGS = '''def _streaming_settings(n_cols):
     """A program keeps the vectors of all columns and takes many tiles of whole rows, of 16384 elements each."""
     BLOCK_SIZE, _ = calculate_settings(n_cols)
-    return max(1, 16384 // BLOCK_SIZE), BLOCK_SIZE, max(16, min(32, BLOCK_SIZE // 1024))'''
+    return triton.cdiv(16384, BLOCK_SIZE), BLOCK_SIZE, max(16, min(32, BLOCK_SIZE // 1024))'''
 
 PERSISTENT_SETTINGS = f'''def _persistent_settings(n_cols):
     """A program takes many tiles of whole rows: {PERSISTENT_ELEMENTS} elements a turn keep enough bytes on their way."""
     BLOCK_SIZE, _ = calculate_settings(n_cols)
-    return max(1, {PERSISTENT_ELEMENTS} // BLOCK_SIZE), BLOCK_SIZE, 8'''
+    return triton.cdiv({PERSISTENT_ELEMENTS}, BLOCK_SIZE), BLOCK_SIZE, 8'''
 
 BLOCK_SETTINGS = f'''def _block_settings(n_cols, elements={BLOCK_ELEMENTS}):
     """A tile is a block of columns of one row, or of several where rows are short; at most an eighth lies beyond the row."""
-    # From n_cols to an eighth more there is a multiple of this power of two, and none of a larger one.
-    power = 1 << ((n_cols - 1) ^ (n_cols + n_cols // 8)).bit_length() - 1
-    BLOCK_SIZE = min(elements, max(power, min({NARROWEST_BLOCK}, triton.next_power_of_2(n_cols))))
+    # From n_cols to an eighth more there is a multiple of the lower of these powers of two, and of none between it and elements.
+    powers = elements | 1 << ((n_cols - 1) ^ (n_cols + n_cols // 8)).bit_length() - 1
+    BLOCK_SIZE = max(powers & -powers, min({NARROWEST_BLOCK}, triton.next_power_of_2(n_cols)))
     return elements // BLOCK_SIZE, BLOCK_SIZE, elements // 512'''
 
 NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
     """One program a multiprocessor, each with its own partial sums."""
     if device.type == "cuda":
         return min(n_tiles, torch.cuda.get_device_properties(device).multi_processor_count)
-    return min(n_tiles, 8)'''
+    return min(n_tiles, 4)'''
 
 NUM_BLOCK_PROGRAMS = '''def _num_block_programs(device, n_tiles, n_blocks, programs):
     """Programs that share the rows of a block of columns, on all blocks so many a multiprocessor."""
     if device.type == "cuda":
         n_programs = programs * torch.cuda.get_device_properties(device).multi_processor_count
         return min(n_tiles, triton.cdiv(n_programs, n_blocks))
-    return min(n_tiles, 8)'''
+    return min(n_tiles, 4)'''
 
 NUM_PARTIALS = '''def _num_partials(device, n_rows, tile_rows, n_blocks, programs=1):
     """Programs that share the rows of a block of columns, on all blocks so many a multiprocessor: fewer where a program had fewer
     than four rows, since what each leaves is added up after them."""
-    n_programs = 8
+    n_programs = 4
     if device.type == "cuda":
         n_programs = programs * torch.cuda.get_device_properties(device).multi_processor_count
     return max(1, min(n_rows // max(4, tile_rows), triton.cdiv(n_programs, n_blocks)))'''
@@ -94,7 +94,7 @@ NUM_STAGES = '''def _num_stages(device, tile_bytes):
 PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, programs, most_stages):
     """Some programs a multiprocessor, each over many tiles with the next ones on their way; at most a program a tile."""
     if device.type != "cuda" or torch.version.hip is not None:
-        return min(n_tiles, 8), 1
+        return min(n_tiles, 4), 1
     properties = torch.cuda.get_device_properties(device)
     n_programs = programs * properties.multi_processor_count
     capacity = properties.shared_memory_per_block_optin // programs
