@@ -597,13 +597,21 @@ class _Plan:
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)
                 may_raise = self._is_beyond_use(dim, size)
-                cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd, may_raise=may_raise))
+                for each in (sizes, self._two_rows_beside(dim)):  # what hangs on NaN is followed in few elements alone
+                    case = self._case(_ODD_AND_WIDE, each | {dim: size}, content=Content.odd, may_raise=may_raise)
+                    cases.append(case)
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
             sizes = self._sizes("odd upstream", (33, 90), (12, 14))
             odd = self._case("upstream not finite", sizes, content=Content.odd)
             cases.append(replace(odd, odd_upstream=True, among=("",)))
         return cases
+
+    def _two_rows_beside(self, column: str) -> dict[str, int]:
+        """Sizes with which an input of these columns that holds extremes has two rows, of which the second is not finite."""
+        rows = [spec.dims[:-1] for spec in self.problem.inputs if holds_extremes(spec) and spec.dims[-1] == column]
+        two = next((dim for dims in rows for dim in reversed(dims) if not dim.isdigit()), None)
+        return {dim: 2 if dim == two else 1 for dim in _named(self.problem)}
 
     def _wide(self) -> list[Case]:
         """Wider than the blocks of most kernels, in each of the first two column dimensions."""

@@ -603,6 +603,12 @@ def test_beyond_a_cut_a_vector_has_two_cases(draws: Draws) -> None:
     assert len(beyond_a_cut({"x": "I"}, draws)) == 2
 
 
+@given(SEEDS)
+def test_what_hangs_on_nan_beyond_a_cut_has_a_case_of_two_rows(draws: Draws) -> None:
+    cases = beyond_a_cut({"x": "B T I", "y": "I"}, draws, "not finite, beyond a cut")
+    assert [(case.size_of["B"], case.size_of["T"]) for case in cases][1:] == [(1, 2)]
+
+
 def beyond_a_cut(forms: dict[str, str], draws: Draws, name: str = "around a constant") -> list[Case]:
     problem = parse_problem(
         f"def reference({', '.join(forms)}):\n    return x\n\n"
