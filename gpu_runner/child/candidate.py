@@ -66,7 +66,7 @@ from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, 
 from gpu_runner.program.objects import Violation
 
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
-MOST_FOLLOWED = 2**16  # elements of the largest input of a case in which is followed what hangs on NaN
+MOST_FOLLOWED = 2**18  # elements of the largest input of a case in which is followed what hangs on NaN
 MOST_TRIED = 2**16  # elements of all tensors of a launch before which another setting is tried in the interpreter
 MOST_BEYOND = 8  # numbers at the size of a workload that are told
 _current: list[Log] = []

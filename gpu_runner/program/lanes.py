@@ -161,7 +161,8 @@ def _watch_arithmetic(interpreter: Any, decisions: Decisions) -> None:
     divide = builder.create_idiv
 
     def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
-        result = _carry(binary(self, lhs, rhs, op), lhs, rhs)
+        result = binary(self, lhs, rhs, op)
+        (_carry_picked if op in picks else _carry)(result, lhs, rhs)
         result.asks_for_nan = op in compares and lhs.data is rhs.data
         nans.mark(result, lhs, rhs, is_asked=result.asks_for_nan)
         if op in compares or (op in joins and result.data.dtype == bool):
@@ -439,6 +440,16 @@ def _carry_chosen(result: Any, condition: Any, first: Any, second: Any, numpy: A
         result.unread = numpy.where(condition.data, False, marks[1])
     elif any(mark is not None for mark in marks):
         result.unread = marks[0] if marks[0] is not None else marks[1]
+
+
+def _carry_picked(result: Any, lhs: Any, rhs: Any) -> None:
+    """A lane of a minimum or maximum is read where an operand is that was read there and is the result, unless it is one number."""
+    _carry(result, lhs, rhs)
+    for each in (lhs, rhs) if getattr(result, "unread", None) is not None else ():
+        if each.data.shape == result.data.shape and not _is_one_number(each):
+            is_picked = (each.data == result.data) | ((each.data != each.data) & (result.data != result.data))
+            unread = getattr(each, "unread", None)
+            result.unread = result.unread & ~(is_picked if unread is None else is_picked & ~unread)
 
 
 def _is_one_number(value: Any) -> bool:

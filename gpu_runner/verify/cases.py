@@ -57,7 +57,7 @@ WIDEST_OF_TILES = 2**12  # of a dimension of a product beside small ones
 PAIRS, PAIRS_BY_ROWS = 6, 2  # of dimensions that are large together, of a product and where a program may take a row
 # Where a candidate cuts or branches beyond usual columns, up to what sixteen bits do not hold, a row is as wide in the interpreter.
 LARGEST_CUT, MOST_CUTS = 2**16, 2
-ROWS_BEYOND_A_CUT = (7, 9)
+ROWS_BEYOND_A_CUT = (7, 8)
 INTERPRETED_WORK = 2**19  # the product of all dimensions, as of a matrix product
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
 BEYOND_AN_AXIS = (2**16 + 1, 2**18)  # rows, of which the second and third axis of a grid hold 2^16 - 1
@@ -598,7 +598,9 @@ class _Plan:
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)
                 may_raise = self._is_beyond_use(dim, size)
-                cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd, may_raise=may_raise))
+                for each in (sizes, self._two_rows_beside(dim)):  # what hangs on NaN is followed in few elements alone
+                    case = self._case(_ODD_AND_WIDE, each | {dim: size}, content=Content.odd, may_raise=may_raise)
+                    cases.append(case)
             for dim in self._compared_down():
                 sizes = self._sizes(f"odd along {dim}", (5, 9)) | {dim: max(self._within_pairs) + 1}
                 cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
@@ -608,6 +610,12 @@ class _Plan:
             odd = self._case("upstream not finite", sizes, content=Content.odd)
             cases.append(replace(odd, odd_upstream=True, among=("",)))
         return cases
+
+    def _two_rows_beside(self, column: str) -> dict[str, int]:
+        """Sizes with which an input of these columns that holds extremes has two rows, of which the second is not finite."""
+        rows = [spec.dims[:-1] for spec in self.problem.inputs if holds_extremes(spec) and spec.dims[-1] == column]
+        two = next((dim for dims in rows for dim in reversed(dims) if not dim.isdigit()), None)
+        return {dim: 2 if dim == two else 1 for dim in _named(self.problem)}
 
     def _wide(self) -> list[Case]:
         """Wider than the blocks of most kernels, in each of the first two column dimensions."""
@@ -663,6 +671,8 @@ class _Plan:
             picked += self._beyond_groups(stream) + self._with_remainders(stream)
             count = (INTERPRETED_BOUNDARIES if self.interpreted else BOUNDARIES) - len(far)
             picked += _spread(near, max(0, count), columns_of(self.problem), self._branches(), stream)
+            if len(_named(self.problem)) == 1:  # each case is one row, and what one row gives is one number
+                picked += self._beyond_cuts(stream)
         return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
 
     def _beyond_cuts(self, stream: random.Random) -> list[tuple[str, int]]:
@@ -738,20 +748,21 @@ class _Plan:
     def _boundary(self, dim: str, size: int, stream: random.Random) -> Case:
         may_raise = self._is_beyond_use(dim, size)
         is_beyond = self.interpreted and size > INTERPRETED_WIDEST
-        few = ROWS_BEYOND_A_CUT if is_beyond else (1, 2)
+        few, along = ROWS_BEYOND_A_CUT if is_beyond else (1, 2), columns_of(self.problem)
         sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
-        budget = max(INTERPRETED_WIDEST, size * few[0] * _fixed(self.problem)) if self.interpreted else GPU_ELEMENTS
+        least = size * (few[1] if is_beyond else 1) * _fixed(self.problem)
+        budget = max(INTERPRETED_WIDEST, least) if self.interpreted else GPU_ELEMENTS
 
         def is_large() -> bool:  # beyond a cut by what an answer may have, too, such as of each pair of rows
             most = max(_elements(spec, sizes) for spec in self.problem.inputs)
             return most > budget or (is_beyond and math.prod(sizes.values()) > budget)
 
         while is_large():
-            larger = [other for other in sizes if other != dim and sizes[other] > 1]
+            # Columns first, but for two of them: a kernel for wide rows that meets one row alone decides nothing by it.
+            larger = [other for other in reversed(sizes) if other != dim and sizes[other] > 1]
             if not larger:
                 return _fitted(self.problem, self._case(_BOUNDARY, sizes, may_raise=may_raise), budget)
-            # Most are left of the first, which are rows where the others are none.
-            sizes[max(reversed(larger), key=lambda other: sizes[other])] -= 1
+            sizes[max(larger, key=lambda other: (sizes[other] > 2, other in along, sizes[other]))] -= 1
         return self._case(_BOUNDARY, sizes, may_raise=may_raise)
 
     def _with_scalars(self, cases: list[Case]) -> list[Case]:

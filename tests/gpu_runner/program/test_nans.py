@@ -98,6 +98,14 @@ def test_what_asks_for_nan_was_seen_both_ways() -> None:
     assert outcome_of_last_line("found = tl.sum((x != x).to(tl.int32), axis=0) > 0") == 3
 
 
+def test_a_maximum_was_read_where_what_it_is_was_read() -> None:
+    """As that over the blocks of a row is, of which the last ends early."""
+    last = "last = tl.load(x_ptr + row * n + at, mask=at < 1, other=0.0)"
+    best = "best = tl.maximum(x, last, propagate_nan=tl.PropagateNan.ALL)"
+    assert outcome_of_last_line(f"{last}\n{best}\nfound = best != best") == 3
+    assert outcome_of_last_line(f"{last}\nfound = tl.maximum(last, 0.5) < 0.75") == 3
+
+
 def test_finite_rows_beside_others_count() -> None:
     assert outcome_of_last_line("found = x > 0.0") == 3
 

@@ -618,6 +618,45 @@ def test_beyond_a_cut_an_answer_of_pairs_has_no_more_elements_than_its_inputs_ma
 
 
 @given(SEEDS)
+@pytest.mark.parametrize(
+    ("forms", "least"), [({"x": "T I", "y": "T J"}, 3), ({"x": "B T I", "y": "I"}, 2), ({"x": "T I", "y": "J I"}, 2)]
+)
+def test_beyond_a_cut_a_kernel_has_several_rows(forms: dict[str, str], least: int, draws: Draws) -> None:
+    cases = beyond_a_cut(forms, draws)
+    rows = [dim for dim in forms["x"].split() if dim != "I"]
+    assert cases and all(case.size_of[dim] >= least for case in cases for dim in rows)
+
+
+@given(SEEDS)
+def test_beyond_a_cut_a_vector_has_two_cases(draws: Draws) -> None:
+    assert len(beyond_a_cut({"x": "I"}, draws)) == 2
+
+
+@given(SEEDS)
+def test_what_hangs_on_nan_beyond_a_cut_has_a_case_of_two_rows(draws: Draws) -> None:
+    cases = beyond_a_cut({"x": "B T I", "y": "I"}, draws, "not finite, beyond a cut")
+    assert [(case.size_of["B"], case.size_of["T"]) for case in cases][1:] == [(1, 2)]
+
+
+def beyond_a_cut(forms: dict[str, str], draws: Draws, name: str = "around a constant") -> list[Case]:
+    problem = parse_problem(
+        f"def reference({', '.join(forms)}):\n    return x\n\n"
+        f"INPUTS = {forms}\nWORKLOADS = [{dict.fromkeys(' '.join(forms.values()).split(), 8)}]\n"
+    )
+    cases = plan_cases(
+        problem,
+        ("float32",),
+        problem.workloads,
+        interpreted=True,
+        quick=False,
+        draws=draws,
+        constants={65536},
+        compared={65536},
+    )
+    return [case for case in cases if case.name == name and case.size_of["I"] > 2**16]
+
+
+@given(SEEDS)
 def test_a_product_meets_a_matrix_with_its_transpose_and_with_itself(draws: Draws) -> None:
     _, cases = planned("matmul", draws=draws)
     pairs = [case for case in cases if case.relation is Relation.transposed or case.same]

@@ -41,17 +41,20 @@ import triton.language as tl
 def kernel(out_ptr, {pointers}, n, BLOCK_SIZE: tl.constexpr):
     cols = tl.arange(0, BLOCK_SIZE)
     mask = cols < n
-    tl.store(out_ptr + cols, _{op}({loads}), mask=mask)
+    tl.store(out_ptr + cols, {name}({loads}), mask=mask)
 """
 
 
-def computed(op: str, *given: torch.Tensor) -> torch.Tensor:
+def computed(op: str, *given: torch.Tensor, positive: bool = False) -> torch.Tensor:
     numbering = ValueNumbering()
-    value = numbering.pointwise(op, *(numbering.column() for _ in given))
+    first, *others = (numbering.column() for _ in given)
+    value = numbering.pointwise(op, numbering.pointwise("abs", first) if positive else first, *others)
     (function,) = device_functions([value])
+    name = function.partition("def ")[2].partition("(")[0]
+    assert ("positive" in name) is positive
     names = [f"x{place}_ptr" for place in range(len(given))]
     loads = ", ".join(f"tl.load({name} + cols, mask=mask, other=1.0)" for name in names)
-    module = loaded(op, KERNEL.format(function=function, op=op, pointers=", ".join(names), loads=loads))
+    module = loaded(op, KERNEL.format(function=function, name=name, pointers=", ".join(names), loads=loads))
     out = torch.full_like(given[0], torch.nan)
     module.kernel[(1,)](out, *given, out.numel(), BLOCK_SIZE=1024)
     return out
@@ -62,6 +65,18 @@ def test_a_device_function_gives_what_torch_does(op: str) -> None:
     pairs = itertools.product(NUMBERS, NUMBERS) if op in TWO_NUMBERS else ((number,) for number in NUMBERS + SMALL)
     given = [torch.tensor(numbers) for numbers in zip(*pairs, strict=True)]
     torch.testing.assert_close(computed(op, *given), FUNCTIONS[op](*given), rtol=2e-5, atol=1e-30, equal_nan=True)
+
+
+@pytest.mark.parametrize("op", ["tanh", "pow"])
+def test_a_device_function_of_what_is_never_negative_decides_nothing_by_its_sign(op: str) -> None:
+    numbers = [0.0, 1e-6, 0.6, 0.63, *(number for number in NUMBERS if number > 0), float("inf")]
+    pairs = (
+        itertools.product(numbers, NUMBERS) if op in TWO_NUMBERS else ((number,) for number in (*numbers, torch.nan))
+    )
+    given = [torch.tensor(each) for each in zip(*pairs, strict=True)]
+    torch.testing.assert_close(
+        computed(op, *given, positive=True), FUNCTIONS[op](*given), rtol=2e-5, atol=1e-30, equal_nan=True
+    )
 
 
 def test_powers_of_zeros_and_infinities_have_the_sign_that_torch_gives_them() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from gpu_runner.contracts import Pass
-from workers.authors.compiler.expressions import plain
+from workers.authors.compiler.expressions import OF_POSITIVE, plain, spelled
 from workers.authors.compiler.languages import CUTE, LANGUAGES, TRITON, Language
 from workers.authors.compiler.launchers import launchers
 from workers.authors.compiler.programs import LauncherCall, Programs
@@ -21,18 +21,26 @@ _SIGMOID = """@triton.jit
 def _sigmoid(x):
     return 1.0 / (1.0 + tl.exp(-x))"""
 
-_TANH = """@triton.jit
-def _tanh(x):
-    # Near zero 1 - exp(-2x) loses its digits, so that a polynomial takes over (Cephes, tanhf).
+_TANH_SERIES = """    # Near zero 1 - exp(-2x) loses its digits, so that a polynomial takes over (Cephes, tanhf).
     square = x * x
     series = -5.70498872745e-3 * square + 2.06390887954e-2
     series = series * square - 5.37397155531e-2
     series = series * square + 1.33314422036e-1
     series = series * square - 3.33332819422e-1
-    # tanh is 1 - 2 / (1 + exp(2x)) further out; a reciprocal root squared takes fewer instructions than a division.
+    # tanh is 1 - 2 / (1 + exp(2x)) further out; a reciprocal root squared takes fewer instructions than a division."""
+
+_TANH = f"""@triton.jit
+def _tanh(x):
+{_TANH_SERIES}
     root = tl.rsqrt(1.0 + tl.exp2(2.8853900817779268 * tl.abs(x)))
     far = 1.0 - 2.0 * root * root
     return tl.where(tl.abs(x) < 0.625, x + x * square * series, tl.where(x < 0, -far, far))"""
+
+_POSITIVE_TANH = f"""@triton.jit
+def _positive_tanh(x):
+{_TANH_SERIES}
+    root = tl.rsqrt(1.0 + tl.exp2(2.8853900817779268 * x))
+    return tl.where(x < 0.625, x + x * square * series, 1.0 - 2.0 * root * root)"""
 
 _LOG1P = """@triton.jit
 def _log1p(x):
@@ -79,6 +87,10 @@ def _pow(x, exponent):
     power = tl.where((x < 0) & (x > float("-inf")), below, power)
     return tl.where(exponent == 0, 1.0, power)"""
 
+_POSITIVE_POW = """@triton.jit
+def _positive_pow(x, exponent):
+    return tl.where(exponent == 0, 1.0, tl.exp2(exponent * tl.log2(x)))"""
+
 _MULTIPLIED = """@triton.jit
 def _multiplied(x, y):
     return x * y"""
@@ -86,6 +98,7 @@ def _multiplied(x, y):
 _SOURCES = {  # in Triton's words
     "sigmoid": _SIGMOID,
     "tanh": _TANH,
+    f"tanh{OF_POSITIVE}": _POSITIVE_TANH,
     "log1p": _LOG1P,
     "expm1": _EXPM1,
     "sign": _SIGN,
@@ -93,6 +106,7 @@ _SOURCES = {  # in Triton's words
     "round": _ROUND,
     "fmod": _FMOD,
     "pow": _POW,
+    f"pow{OF_POSITIVE}": _POSITIVE_POW,
     "prod": _MULTIPLIED,
 }
 
@@ -100,7 +114,7 @@ _SOURCES = {  # in Triton's words
 def device_functions(values: list[TileValue], language: Language = TRITON) -> list[str]:
     """The source of the device functions that values call, each once, in a language that spells functions of numbers as Triton."""
     kinds = {str(value.datum).partition(" ")[0] for value in values if value.op in {"over_cols", "scan"}}
-    used = {value.op for value in values} | kinds
+    used = {spelled(value, language.dialect) for value in values} | kinds
     own = {op for op, text in language.dialect.calls.items() if not text.startswith("_")}
     sources = [source for op, source in _SOURCES.items() if op in used - own]
     if language is TRITON:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.rounding import ROUNDED, type_name
-from workers.authors.compiler.values import TileValue
+from workers.authors.compiler.values import TileValue, never_negative
 
 COMPARE, OR, AND, SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4, 5, 6, 7
 
@@ -39,6 +39,9 @@ _INFIX = {
     "gt": (">", COMPARE),
     "ge": (">=", COMPARE),
 }
+
+
+OF_POSITIVE = " of positive"  # ends an operator's name where its first operand is never negative
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ TRITON = Dialect(
         "trunc": "_trunc({0})",
         "fmod": "_fmod({0}, {1})",
         "pow": "_pow({0}, {1})",
+        f"tanh{OF_POSITIVE}": "_positive_tanh({0})",
+        f"pow{OF_POSITIVE}": "_positive_pow({0}, {1})",
         # As torch's; without it a GPU gives the other number where one is NaN.
         "maximum": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
         "minimum": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
@@ -189,6 +194,12 @@ def _as_float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
+def spelled(value: TileValue, dialect: Dialect) -> str:
+    """The operator that a language writes for a value: where it has one, that for a first operand that is never negative."""
+    own = value.op + OF_POSITIVE
+    return own if own in dialect.calls and never_negative(value.args[0]) else value.op
+
+
 def compose(value: TileValue, dialect: Dialect, operand: Callable[[TileValue], ExpressionText]) -> ExpressionText:
     """Emit one operation on emitted operands."""
     if value.number is not None:
@@ -232,7 +243,7 @@ def compose(value: TileValue, dialect: Dialect, operand: Callable[[TileValue], E
     if value.op not in dialect.calls:
         raise CannotCompileError(f"{dialect.language} has no way to write `{value.op}` yet", value.op)
     return ExpressionText(
-        dialect.calls[value.op].format(*(_argument(arg, value, dialect, operand) for arg in value.args))
+        dialect.calls[spelled(value, dialect)].format(*(_argument(arg, value, dialect, operand) for arg in value.args))
     )
 
 

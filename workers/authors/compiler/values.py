@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from workers.authors.compiler.domain import COL, ROW, SCALAR, Space
 from workers.authors.compiler.graph import BOOLEAN, WHOLE
 
+_POSITIVE = frozenset({"abs", "exp", "exp2", "sigmoid"})
+_KEEP_SIGN = frozenset({"add", "mul", "div", "log1p"})
 OFFSET = "cols: "  # begins the arithmetic of a scalar that moves columns
 Datum = float | int | bool | str | None
 
@@ -119,6 +122,19 @@ def _stays_whole(op: str, args: tuple[TileValue, ...]) -> bool:
     counted = args[1:] if op == "where" else args
     whole = all(arg.integer or isinstance(arg.number, int) for arg in counted)
     return whole and any(arg.integer for arg in counted)
+
+
+def never_negative(value: TileValue) -> bool:
+    """Whether a value is NaN or a number without a minus sign, whatever is computed from: no -0.0 either."""
+    if value.number is not None:
+        return math.copysign(1.0, value.number) > 0
+    if value.op == "where":
+        condition, yes, no = value.args
+        limit = condition.args[1].number if condition.op == "gt" and condition.args[0] is yes else None
+        return never_negative(no) and (never_negative(yes) or (limit is not None and limit >= 0))
+    if value.op == "mul" and value.args[0] is value.args[1]:
+        return True
+    return value.op in _POSITIVE or (value.op in _KEEP_SIGN and all(map(never_negative, value.args)))
 
 
 def topological(roots: Iterable[TileValue]) -> list[TileValue]:

@@ -181,15 +181,19 @@ class Tile(Schedule):
     def _tile(self) -> list[str]:
         return ["BLOCK_ROWS", *([] if self.task.reduces_cols else ["BLOCK_SIZE"])]
 
+    @property
+    def _tiles(self) -> str:
+        """How many tiles rows make, as source; a vector is one row."""
+        return "triton.cdiv(n_rows, BLOCK_ROWS)" if self.program.domain.row_axes else "n_rows"
+
     def setting_lines(self) -> list[str]:
         """Lines that choose the tile by the number of columns, then programs and stages."""
         lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {self._rule()}"]
-        tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
         if self.form.tunable:
             lines += self.tuned_lines("n_cols", *self._tile, "num_warps")
         if self.form.tunable and self._in_turn:
             lines += [
-                f"n_tiles = {tiles}",
+                f"n_tiles = {self._tiles}",
                 f"tile_bytes = {self._tile_bytes()}",
                 f"{'_' if self._gives_sums else 'n_programs'}, NUM_STAGES = _programs_and_stages("
                 f'{self.source}.device, n_tiles, tile_bytes, tuned["PROGRAMS"], tuned["NUM_STAGES"])',
@@ -200,14 +204,14 @@ class Tile(Schedule):
                 f"NUM_STAGES = _num_stages({self.source}.device, tile_bytes)",
             ]
             if self.task.reduces_cols:
-                lines.append(f"n_programs = _num_programs({self.source}.device, {tiles})")
+                lines.append(f"n_programs = _num_programs({self.source}.device, {self._tiles})")
         elif self.task.sums_rows or self.form.tunable:
-            lines += ["NUM_STAGES = 1", f"n_programs = {tiles}"]
+            lines += ["NUM_STAGES = 1", f"n_programs = {self._tiles}"]
         if not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows):
             lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
             if self.task.is_persistent and not self.form.tunable and not self._gives_sums:
                 lines.append(
-                    f"n_programs = _num_block_programs({self.source}.device, {tiles}, n_blocks, {self._programs})"
+                    f"n_programs = _num_block_programs({self.source}.device, {self._tiles}, n_blocks, {self._programs})"
                 )
         if self._gives_sums:
             programs = ', tuned["PROGRAMS"]' if self.form.tunable else ""
@@ -269,8 +273,7 @@ class Tile(Schedule):
     def _grid(self) -> str:
         if self.task.sums_rows or self.form.tunable:
             return "(n_programs,)" if self.task.reduces_cols else "(n_programs, n_blocks)"
-        tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
-        return f"({tiles},)" if self.task.reduces_cols else f"({tiles}, triton.cdiv(n_cols, BLOCK_SIZE))"
+        return f"({self._tiles},)" if self.task.reduces_cols else f"({self._tiles}, triton.cdiv(n_cols, BLOCK_SIZE))"
 
     def knobs(self, cols: list[int]) -> Knobs:
         """What only wide rows have is left out where no workload is wide, and the other way round."""
