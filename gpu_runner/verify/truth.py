@@ -45,7 +45,7 @@ from gpu_runner.verify.early import has_its_device
 from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs, make_upstream, places_of, shape_of
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
 from gpu_runner.verify.proof import Expected, Proof, make_call
-from gpu_runner.verify.ratios import Ratio, in_ratio, ratio_of
+from gpu_runner.verify.ratios import Ratio, in_ratio, in_steps, ratio_of, steps_of
 from gpu_runner.verify.reach import farthest, with_room
 from gpu_runner.verify.relations import lay_related
 from gpu_runner.verify.uses import Uses, directions_of, second_labels
@@ -302,17 +302,36 @@ class Oracle:
 
     def _placed(self, case: Case) -> Case:
         """The case at sizes that the reference takes, and that fit."""
-        return self._within_memory(replace(case, sizes=tuple(self.in_ratio(dict(case.sizes)).items())))
+        return self._within_memory(replace(case, sizes=tuple(self.in_form(dict(case.sizes), case.scalars).items())))
 
-    def in_ratio(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """The sizes, those of two dimensions in the ratio without which the reference does not run."""
-        ratio = None if self.form.name == "kernelbench" else self._ratio
-        return dict(sizes) if ratio is None else in_ratio(sizes, ratio)
+    def in_form(self, sizes: Mapping[str, int], scalars: tuple[tuple[str, Any], ...]) -> dict[str, int]:
+        """The sizes at which the reference runs by more than chance: two dimensions in one ratio, or multiples of a step."""
+        if self.form.name == "kernelbench":
+            return dict(sizes)
+        if self._ratio is not None:
+            return in_ratio(sizes, self._ratio)
+        is_usual = self._counts(scalars) == self._counts(self._plain.scalars)
+        return in_steps(sizes, self._steps) if is_usual else dict(sizes)
+
+    def _counts(self, scalars: tuple[tuple[str, Any], ...]) -> dict[str, int]:
+        """The whole scalars, which may say what sizes are multiples of."""
+        given = {spec.name: spec.default for spec in self.problem.scalars} | dict(scalars)
+        return {name: value for name, value in given.items() if isinstance(value, int)}
+
+    @functools.cached_property
+    def _plain(self) -> Case:
+        return Case("", (), "float32", 0, self.problem.workloads[0].scalars)
+
+    def _runs(self, sizes: Mapping[str, int]) -> bool:
+        return self.made_bytes(replace(self._plain, sizes=tuple(sizes.items()))) > 0
 
     @functools.cached_property
     def _ratio(self) -> Ratio | None:
-        plain = Case("", (), "float32", 0, self.problem.workloads[0].scalars)
-        return ratio_of(self.problem, lambda sizes: self.made_bytes(replace(plain, sizes=tuple(sizes.items()))) > 0)
+        return ratio_of(self.problem, self._runs)
+
+    @functools.cached_property
+    def _steps(self) -> dict[str, int]:
+        return steps_of(self.problem, self._runs)
 
     def _within_memory(self, case: Case) -> Case:
         """The case, its shortest dimensions halved first, until inputs and what the reference's operators make of them fit."""
