@@ -733,6 +733,7 @@ def _with_naturals(expected: dict[str, Expected | None], proof: Proof) -> dict[s
     pairs = [(laid, output) for laid, output in zip(proof.upstream, proof.outputs, strict=True) if laid is not None]
     upstream, outputs = [rms(laid.view()) for laid, _ in pairs], [rms(output.truth.exact) for _, output in pairs]
     elements = sum(math.prod(output.shape) for _, output in pairs)
+    largest = max((float(laid.view().abs().max()) for laid, _ in pairs if laid.view().numel()), default=0.0)
 
     def added(item: Expected, name: str) -> Expected:
         meeting = elements / max(1, math.prod(item.shape))
@@ -743,7 +744,8 @@ def _with_naturals(expected: dict[str, Expected | None], proof: Proof) -> dict[s
         if proof.case.upstream in (*EXPANDED, MemoryLayout.broadcast):
             most_terms = max(meeting, *(size for _, size in proof.case.sizes), 1)
             natural += FLOAT32_STEP * most_terms / 8 * scale
-        return replace(item, truth=replace(item.truth, natural=natural, typical=typical))
+        terms = largest if name in proof.case.same else 0.0
+        return replace(item, truth=replace(item.truth, natural=natural, typical=typical, terms=terms))
 
     return {name: None if item is None else added(item, name) for name, item in expected.items()}
 
