@@ -113,7 +113,19 @@ def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
     if size.dim():
         judged &= (lost > LOST * size + smallest).double().mean(-1, keepdim=True) <= MOSTLY_LOST
         judged &= ~_at_a_step(lost / (scale + smallest), torch.finfo(dtype).eps)[..., None]
-    return judged | beyond
+    judged |= beyond
+    return judged & ~_overflown(item, proof) if name else judged
+
+
+def _overflown(item: Expected, proof: Proof) -> torch.Tensor:
+    """The elements of a gradient in rows whose one result is beyond the dtype: a product may be divided by each of its factors."""
+    lost = torch.zeros(item.shape, dtype=torch.bool)
+    for axis in range(-len(item.shape), 0):
+        kept = _without(axis, item.shape, (1,))
+        for output in proof.outputs:
+            if tuple(output.shape) in (kept, _without(axis, item.shape)):
+                lost |= torch.isinf(output.truth.own).reshape(kept)
+    return lost
 
 
 def _at_a_step(lost: torch.Tensor, eps: float) -> torch.Tensor:
