@@ -294,6 +294,15 @@ def test_last_bits_are_those_of_the_terms_that_autograd_adds_up() -> None:
     assert compare(80 * got, Truth(80 * exact, 80 * exact.float(), natural=1e-4, terms=1e-3)).level == "cut"
 
 
+def test_what_is_lost_in_the_terms_that_autograd_adds_up_may_be_zero() -> None:
+    exact = torch.randn(40, 80, dtype=torch.float64, generator=torch.Generator().manual_seed(5)) / 80
+    exact[:, 5] = 1e-8
+    own, noise = exact.float(), (exact * (1 + 1e-7), exact * (1 - 1e-7))
+    truth = Truth(exact, own, shaken=noise, is_noisy=True)
+    assert compare(torch.where(own == own[0, 5], 0.0, own), truth).level == "emptied"
+    assert compare(torch.where(own == own[0, 5], 0.0, own), replace(truth, terms=1.0)).passed
+
+
 def test_where_rounding_fills_some_zeros_a_kernel_may_fill_as_many_others() -> None:
     stream = torch.Generator().manual_seed(7)
     before = torch.randn(64, 900, dtype=torch.float64, generator=stream)
