@@ -60,6 +60,8 @@ MOST_NOISY = 2**18  # elements of all inputs
 VANISHES, VANISHING = 1e-6, 1e-3
 VANISHED = 1e-12  # root mean square of an output below which it is rounding alone: inputs are about one
 
+LARGEST = 2.0**100  # of an answer to ordinary inputs
+
 MOST_ORDINARY = 96  # of a dimension: sums of more terms lose more than Triton's approximations
 LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are exact by chance
 LOST = 0.1  # of a row's size: an error that leaves nothing of the answer
@@ -186,7 +188,7 @@ class Oracle:
                 return None  # its answers are of another dtype then, of which a kernel for one dtype knows nothing
             if case.is_empty and not _is_finite(proof):
                 continue
-            is_good = _is_finite(proof) and _is_settled(proof) and not loses_rows(proof)
+            is_good = _is_finite(proof) and _has_room(proof) and _is_settled(proof) and not loses_rows(proof)
             if case.content is not Content.ordinary or (
                 is_good and (is_last or case.may_vanish or not _vanishes(proof))
             ):
@@ -196,7 +198,7 @@ class Oracle:
             first = first or proof
             for gentler in attempt.gentler():
                 tamer = self._prove(gentler, other_seed)
-                if tamer is not None and _is_finite(tamer) and _is_settled(tamer):
+                if tamer is not None and _is_finite(tamer) and _has_room(tamer) and _is_settled(tamer):
                     return tamer
             return first
         return first
@@ -467,6 +469,17 @@ def _is_finite(proof: Proof) -> bool:
     truths = [item.truth for item in proof.expected().values() if item is not None]
     values = [value for truth in truths for value in (truth.exact, truth.own) if value.is_floating_point()]
     return all(map(_holds_numbers, values))
+
+
+def _has_room(proof: Proof) -> bool:
+    """Whether nothing is so large that the same operations in another order may overflow on the way in float32."""
+    truths = [item.truth.exact for item in proof.expected().values() if item is not None]
+    return all(
+        float(end.abs()) <= LARGEST
+        for exact in truths
+        if exact.is_floating_point() and exact.numel()
+        for end in exact.aminmax()
+    )
 
 
 def _holds_numbers(values: torch.Tensor) -> bool:
