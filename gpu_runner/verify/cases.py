@@ -596,14 +596,25 @@ class _Plan:
                 cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)
-                may_raise = self._is_beyond_use(dim, size)
-                cases.append(self._case(_ODD_AND_WIDE, sizes | {dim: size}, content=Content.odd, may_raise=may_raise))
+                sizes = self._with_ten_rows(dim, sizes | {dim: size})
+                case = self._case(_ODD_AND_WIDE, sizes, may_raise=self._is_beyond_use(dim, size), content=Content.odd)
+                most = 10 * size * _fixed(self.problem.inputs) if self.interpreted else GPU_ELEMENTS
+                cases.append(_fitted(self.problem, case, most))
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
             sizes = self._sizes("odd upstream", (33, 90), (12, 14))
             odd = self._case("upstream not finite", sizes, content=Content.odd)
             cases.append(replace(odd, odd_upstream=True, among=("",)))
         return cases
+
+    def _with_ten_rows(self, dim: str, sizes: dict[str, int]) -> dict[str, int]:
+        """Less of all but the largest dimension beside this one: in the interpreter, which computes much for each place."""
+        while self.interpreted and math.prod(sizes.values()) > 10 * sizes[dim]:
+            smallest = min(
+                (other for other in sizes if other != dim and sizes[other] > 1), key=lambda other: sizes[other]
+            )
+            sizes = sizes | {smallest: sizes[smallest] - 1}
+        return sizes
 
     def _wide(self) -> list[Case]:
         """Wider than the blocks of most kernels, in each of the first two column dimensions."""
@@ -720,7 +731,8 @@ class _Plan:
         is_beyond = self.interpreted and size > INTERPRETED_WIDEST
         few = ROWS_BEYOND_A_CUT if is_beyond else (1, 2)
         sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
-        budget = max(INTERPRETED_WIDEST, size * few[0] * _fixed(self.problem)) if self.interpreted else GPU_ELEMENTS
+        fixed = _fixed([spec for spec in self.problem.inputs if dim in spec.dims])
+        budget = max(INTERPRETED_WIDEST, size * few[0] * fixed) if self.interpreted else GPU_ELEMENTS
 
         def is_large() -> bool:  # beyond a cut by what an answer may have, too, such as of each pair of rows
             most = max(_elements(spec, sizes) for spec in self.problem.inputs)
@@ -1342,12 +1354,12 @@ def _most(problem: Problem, dim: str, interpreted: bool) -> int:
     most = (INTERPRETED_WIDEST if wide else INTERPRETED_DEEPEST) if interpreted else GPU_WIDEST if wide else GPU_DEEPEST
     repeats = max((spec.dims.count(dim) for spec in problem.inputs), default=1)
     elements = most if wide else INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
-    return max(1, min(most, int((elements // _fixed(problem)) ** (1.0 / max(1, repeats)))))
+    return max(1, min(most, int((elements // _fixed(problem.inputs)) ** (1.0 / max(1, repeats)))))
 
 
-def _fixed(problem: Problem) -> int:
+def _fixed(inputs: Iterable[InputSpec]) -> int:
     """The product of the sizes that are written out, of the input in which it is largest."""
-    return max((math.prod(int(dim) for dim in spec.dims if dim.isdigit()) for spec in problem.inputs), default=1)
+    return max((math.prod(int(dim) for dim in spec.dims if dim.isdigit()) for spec in inputs), default=1)
 
 
 def _named(problem: Problem) -> tuple[str, ...]:
