@@ -319,6 +319,8 @@ class Case:
             MemoryLayout.level,
         ):  # the variance of equal elements is what rounding leaves
             yield replace(self, special=Special.none, wild=False, layout=MemoryLayout.apart)
+        if self.gradients is Upstream.large:
+            yield replace(self, gradients=Upstream.normal)
 
     @property
     def may_vanish(self) -> bool:
