@@ -179,7 +179,7 @@ def _wrong_zeros(
         return None
     runs = [truth.own, *truth.shaken, *peers, *([] if truth.rounded is None else [truth.rounded])]
     value, exact, *theirs = (as_rows(values) for values in (got, truth.exact, *runs))
-    least = max(NOTHING * scale, torch.finfo(got.dtype).smallest_normal)
+    least = max(NOTHING * scale, torch.finfo(got.dtype).smallest_normal, 2 * FLOAT32_STEP * truth.terms)
     wrong, unsure, first = 0, 0, None
     for rows, columns in pieces(*value.shape):
         zeros = [(run[rows, columns] == 0) for run in (exact, *theirs)]

@@ -28,6 +28,7 @@ from gpu_runner.numerics.tolerances import (
 
 CUT = 0.6  # share of numbers without their last bits from which on these were thrown away
 LEAST_FOR_ROUNDING = 256  # elements
+LAST_BITS = 3  # that are looked at
 UNRESOLVED = 64.0  # half steps that the reference may lose where the last three bits of a number are still looked at
 INEXACT_SHARE = 0.005  # of the reference's elements, beyond which it is taken to approximate
 # Units in the last place, in the median, which a few elements that cancel do not move: Triton's division and square root are good
@@ -288,14 +289,15 @@ def _share_of_cut(values: torch.Tensor, resolved: torch.Tensor) -> float:
     numbers = numbers[:: math.ceil(numbers.numel() / MOST_SORTED) | 1].unique()  # of equal ones each says the same
     if numbers.numel() < LEAST_FOR_ROUNDING:
         return 0.0
-    return float(((numbers.contiguous().view(torch.int32) & 7) == 0).double().mean())
+    return float(((numbers.contiguous().view(torch.int32) & (1 << LAST_BITS) - 1) == 0).double().mean())
 
 
 def _resolved(truth: Truth) -> torch.Tensor:
     """Where the last bits of a float32 value say something: what comes of terms that cancel has theirs."""
     exact = truth.exact.flatten()[:SAMPLED].double()
     runs = [values.flatten()[:SAMPLED] for values in (truth.own, *truth.shaken)]
-    return torch.isfinite(exact) & (own_error(exact, runs) <= UNRESOLVED * half_steps(exact, torch.float32))
+    resolved = torch.isfinite(exact) & (own_error(exact, runs) <= UNRESOLVED * half_steps(exact, torch.float32))
+    return resolved & (exact.abs() >= truth.terms / (1 << LAST_BITS))
 
 
 def coarser(got: torch.Tensor, truth: Truth) -> ValueComparison | None:

@@ -11,7 +11,7 @@ import ast
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Multiple, Problem, TracedSize
@@ -27,6 +27,8 @@ STEPS = (2, 4, 8, 16, 32, 64, 128)
 _BANDS = ((101, 400), (29, 120), (11, 60), (5, 40), (3, 30))
 # No value here is a simple multiple of another, so that only one expression fits.
 _FACTORS = ((1.0, 0.731, 1.391), (1.0, 0.617, 1.523), (1.0, 0.839, 1.171), (1.0, 0.557, 1.683))
+
+_BESIDE = 1.173  # times a value at which operators are left out
 
 
 @dataclass(frozen=True)
@@ -105,14 +107,18 @@ def traced_sizes(problem: Problem, rules: Sequence[Multiple], triple: Triple) ->
     return tuple((own | linked)[name] for name in steps if name in own | linked and name not in ruled)
 
 
-def scalar_sets(problem: Problem, varied: Sequence[str]) -> tuple[dict[str, ScalarValue], ...]:
-    """Three sets of scalars: the problem's values, and two in which ``varied`` are changed."""
+def scalar_sets(
+    problem: Problem, varied: Sequence[str], special: Collection[str] = ()
+) -> tuple[dict[str, ScalarValue], ...]:
+    """Three sets of scalars: the problem's values, and two in which ``varied`` are changed; in all three what is ``special``."""
     base = defaults(problem)
     sets: list[dict[str, ScalarValue]] = []
     for turn in range(3):
         changed = dict(base)
         for number, name in enumerate(varied):
             changed[name] = _changed(base[name], turn, number)
+            if not turn and name in special:
+                changed[name] = _BESIDE * float(base[name])
         sets.append(changed)
     return tuple(sets)
 

@@ -62,6 +62,9 @@ class Tracer:
         self._problem = problem
         self._whole = whole
         self._known: dict[Setting, RawGraph] = {}
+        # Scalars whose values leave operators out, as an exponent of two does, and with what the graph's first trace was made.
+        self._special: list[str] = []
+        self._given = defaults(problem)
 
     def graph(self) -> Graph:
         """The graph of the reference.
@@ -102,7 +105,7 @@ class Tracer:
 
     def _holds_at_a_workload(self, graph: Graph, sizes: Mapping[str, int]) -> bool:
         """Whether the graph has the shapes of a trace at the sizes that it is for: three small ones leave room for chance."""
-        scalars = defaults(self._problem)
+        scalars = self._given
         setting = Setting(self._problem.workloads[0].sizes, tuple(scalars.items()))
         if not set(dict(setting.sizes)) >= set(dimensions(self._problem)):
             return True
@@ -129,7 +132,7 @@ class Tracer:
 
     def _rounded(self, sizes: Mapping[str, int], graph: Graph) -> tuple[Rounding, ...]:
         """Where eager mode rounds is good to know and no more: a reference that does not run in bfloat16 is captured without."""
-        scalars = defaults(self._problem)
+        scalars = self._given
         try:
             values = self._call(FindRounding(self._at(sizes, scalars)))
             check_same_structure([self._trace(sizes, scalars), from_plain(values.graph)])
@@ -142,7 +145,7 @@ class Tracer:
 
     def _divided(self, graph: Graph, base: Triple) -> Graph:
         """The graph over integer scalars that divide sizes, one after the other, for those that have a rule."""
-        first = self._trace(base[0], defaults(self._problem))
+        first = self._trace(base[0], self._given)
         for name in divisors(self._problem, graph.specialised):
             if self._runs(base[0], out_of_step(self._problem, name, base[0])):
                 continue  # it chooses between functions, and divides nothing
@@ -164,11 +167,11 @@ class Tracer:
             return None
         fixed = [other for other in graph.specialised if other != name]
         varied = [other for other in variable_scalars(self._problem) if other not in fixed]
-        sets = scalar_sets(self._problem, varied)
+        sets = scalar_sets(self._problem, varied, self._special)
         sets = tuple(own | divided for own, divided in zip(sets, changed(self._problem, rules), strict=True))
         try:
             traces = [self._trace(s, v) for s, v in zip(triple, sets, strict=True)]
-            check_same_structure([self._trace(base[0], defaults(self._problem)), *traces])
+            check_same_structure([self._trace(base[0], self._given), *traces])
         except (ChildError, DifferentStructure):
             return None
         settings = [Setting(tuple(s.items()), tuple(v.items())) for s, v in zip(triple, sets, strict=True)]
@@ -217,7 +220,7 @@ class Tracer:
         """Whether the reference computes what the graph does, or nothing."""
         scalars = defaults(self._problem) | {name: value}
         setting = Setting(tuple(sizes.items()), tuple(scalars.items()))
-        base = self._trace(sizes, defaults(self._problem))
+        base = self._trace(sizes, self._given)
         try:
             if is_instance(graph, base, self._trace(sizes, scalars), setting.values()):
                 return True
@@ -232,9 +235,10 @@ class Tracer:
         return self._call(CompareGraph(self._at(sizes, scalars), graph, masked))
 
     def _unified(self, triple: Sequence[Mapping[str, int]]) -> Graph:
-        varied = variable_scalars(self._problem)
+        varied, tried = variable_scalars(self._problem), set[str]()
+        self._special = []
         while True:
-            sets = scalar_sets(self._problem, varied)
+            sets = scalar_sets(self._problem, varied, self._special)
             try:
                 traces = [self._trace(s, v) for s, v in zip(triple, sets, strict=True)]
                 check_same_structure(traces)
@@ -242,13 +246,20 @@ class Tracer:
                 steering = [name for name in varied if self._steers(name, triple[0])]
                 if not steering:
                     raise
-                varied = [name for name in varied if name not in steering]
+                self._special = [name for name in steering if name not in tried and self._is_fraction(name)]
+                tried.update(self._special)
+                varied = [name for name in varied if name not in steering or name in self._special]
                 continue
             settings = [Setting(tuple(s.items()), tuple(v.items())) for s, v in zip(triple, sets, strict=True)]
             known = [self._varied_values(setting, varied) for setting in settings]
             fixed = [name for name in defaults(self._problem) if name not in varied]
             unified = unify(traces, Fitter(known, dimensions(self._problem)), fixed)
+            if self._special and (unified.unexplained or not self._agrees_at_its_values(unified.graph, triple[0])):
+                varied = [name for name in varied if name not in self._special]
+                self._special = []
+                continue
             if not unified.unexplained:
+                self._given = sets[0]
                 return unified.graph
             places = {name for name, _ in unified.unexplained}
             behind = [name for name in varied if self._changed(name, triple[0]) & places]
@@ -257,6 +268,17 @@ class Tracer:
                     f"a number in `{unified.unexplained[0][0]}` follows no simple rule of the sizes"
                 )
             varied = [name for name in varied if name not in behind]
+
+    def _is_fraction(self, name: str) -> bool:
+        value = defaults(self._problem)[name]
+        return isinstance(value, float) and value != 0.0
+
+    def _agrees_at_its_values(self, graph: Graph, sizes: Mapping[str, int]) -> bool:
+        scalars = defaults(self._problem)
+        try:
+            return self._agrees(graph, sizes, scalars) and self._agrees(graph, sizes, scalars, masked=True)
+        except ChildError:
+            return False
 
     def _varied_values(self, setting: Setting, varied: Sequence[str]) -> dict[str, float | int]:
         names = {*dimensions(self._problem), *varied}

@@ -320,6 +320,8 @@ class Case:
             MemoryLayout.level,
         ):  # the variance of equal elements is what rounding leaves
             yield replace(self, special=Special.none, wild=False, layout=MemoryLayout.apart)
+        if self.gradients is Upstream.large:
+            yield replace(self, gradients=Upstream.normal)
 
     @property
     def may_vanish(self) -> bool:
@@ -598,9 +600,14 @@ class _Plan:
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)
                 may_raise = self._is_beyond_use(dim, size)
-                for each in (sizes, self._two_rows_beside(dim)):  # what hangs on NaN is followed in few elements alone
-                    case = self._case(_ODD_AND_WIDE, each | {dim: size}, content=Content.odd, may_raise=may_raise)
-                    cases.append(case)
+                wide = self._with_ten_rows(dim, sizes | {dim: size})
+                most = 10 * size * _fixed(self.problem.inputs) if self.interpreted else GPU_ELEMENTS
+                for each in (
+                    wide,
+                    self._two_rows_beside(dim) | {dim: size},
+                ):  # what hangs on NaN is followed in few elements
+                    case = self._case(_ODD_AND_WIDE, each, content=Content.odd, may_raise=may_raise)
+                    cases.append(_fitted(self.problem, case, most))
             for dim in self._compared_down():
                 sizes = self._sizes(f"odd along {dim}", (5, 9)) | {dim: max(self._within_pairs) + 1}
                 cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
@@ -616,6 +623,15 @@ class _Plan:
         rows = [spec.dims[:-1] for spec in self.problem.inputs if holds_extremes(spec) and spec.dims[-1] == column]
         two = next((dim for dims in rows for dim in reversed(dims) if not dim.isdigit()), None)
         return {dim: 2 if dim == two else 1 for dim in _named(self.problem)}
+
+    def _with_ten_rows(self, dim: str, sizes: dict[str, int]) -> dict[str, int]:
+        """Less of all but the largest dimension beside this one: in the interpreter, which computes much for each place."""
+        while self.interpreted and math.prod(sizes.values()) > 10 * sizes[dim]:
+            smallest = min(
+                (other for other in sizes if other != dim and sizes[other] > 1), key=lambda other: sizes[other]
+            )
+            sizes = sizes | {smallest: sizes[smallest] - 1}
+        return sizes
 
     def _wide(self) -> list[Case]:
         """Wider than the blocks of most kernels, in each of the first two column dimensions."""
@@ -750,7 +766,8 @@ class _Plan:
         is_beyond = self.interpreted and size > INTERPRETED_WIDEST
         few, along = ROWS_BEYOND_A_CUT if is_beyond else (1, 2), columns_of(self.problem)
         sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
-        least = size * (few[1] if is_beyond else 1) * _fixed(self.problem)
+        fixed = _fixed([spec for spec in self.problem.inputs if dim in spec.dims])
+        least = size * (few[1] if is_beyond else 1) * fixed
         budget = max(INTERPRETED_WIDEST, least) if self.interpreted else GPU_ELEMENTS
 
         def is_large() -> bool:  # beyond a cut by what an answer may have, too, such as of each pair of rows
@@ -1382,12 +1399,12 @@ def _most(problem: Problem, dim: str, interpreted: bool) -> int:
     most = (INTERPRETED_WIDEST if wide else INTERPRETED_DEEPEST) if interpreted else GPU_WIDEST if wide else GPU_DEEPEST
     repeats = max((spec.dims.count(dim) for spec in problem.inputs), default=1)
     elements = most if wide else INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
-    return max(1, min(most, int((elements // _fixed(problem)) ** (1.0 / max(1, repeats)))))
+    return max(1, min(most, int((elements // _fixed(problem.inputs)) ** (1.0 / max(1, repeats)))))
 
 
-def _fixed(problem: Problem) -> int:
+def _fixed(inputs: Iterable[InputSpec]) -> int:
     """The product of the sizes that are written out, of the input in which it is largest."""
-    return max((math.prod(int(dim) for dim in spec.dims if dim.isdigit()) for spec in problem.inputs), default=1)
+    return max((math.prod(int(dim) for dim in spec.dims if dim.isdigit()) for spec in inputs), default=1)
 
 
 def _named(problem: Problem) -> tuple[str, ...]:

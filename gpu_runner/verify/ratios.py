@@ -1,4 +1,4 @@
-"""Two dimensions that the reference takes in one ratio alone, as a row and its half. Pure."""
+"""Sizes that the reference takes alone: multiples of a number, as of a row that it halves, and two in one ratio. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ Ratio = tuple[str, str, int]  # a dimension, the one that it is a multiple of, h
 
 _PRIMES = (29, 31, 37, 41, 43, 47, 53, 59)
 _EVEN = 16
+_STEPS = (2, 3, 4, 8, 16)
 
 
 def ratio_of(problem: Problem, runs: Callable[[Mapping[str, int]], bool]) -> Ratio | None:
@@ -20,7 +21,7 @@ def ratio_of(problem: Problem, runs: Callable[[Mapping[str, int]], bool]) -> Rat
     Drawn apart, such dimensions meet by chance alone, where one is broadcast: a half of one element.
     """
     links = ratios(problem)
-    odd = dict(zip(dimensions(problem), itertools.cycle(_PRIMES), strict=False))
+    odd = _odd(problem)
     bases = [odd, {name: _EVEN * size for name, size in odd.items()}]
     if not links or any(map(runs, bases)):
         return None
@@ -37,3 +38,28 @@ def in_ratio(sizes: Mapping[str, int], ratio: Ratio) -> dict[str, int]:
     big, small, times = ratio
     least = max(sizes[small], sizes[big] // times)
     return {**sizes, small: least, big: times * least}
+
+
+def steps_of(problem: Problem, runs: Callable[[Mapping[str, int]], bool]) -> dict[str, int]:
+    """What dimensions must be multiples of for the reference to run, by what ``runs`` says of sizes of every dimension.
+
+    Other sizes run by chance alone, where a part of one element is broadcast.
+    """
+    odd = _odd(problem)
+    if runs(odd):
+        return {}
+    for step in _STEPS:
+        base = {name: step * size for name, size in odd.items()}
+        if runs(base):
+            beside = {name: [base | {name: size + more} for more in (-1, 1)] for name, size in base.items()}
+            return {name: step for name, others in beside.items() if not any(map(runs, others))}
+    return {}
+
+
+def in_steps(sizes: Mapping[str, int], steps: Mapping[str, int]) -> dict[str, int]:
+    """The next sizes that are such multiples."""
+    return {name: -(-size // steps.get(name, 1)) * steps.get(name, 1) for name, size in sizes.items()}
+
+
+def _odd(problem: Problem) -> dict[str, int]:
+    return dict(zip(dimensions(problem), itertools.cycle(_PRIMES), strict=False))

@@ -5,7 +5,7 @@ and which elements count there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -113,7 +113,19 @@ def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
     if size.dim():
         judged &= (lost > LOST * size + smallest).double().mean(-1, keepdim=True) <= MOSTLY_LOST
         judged &= ~_at_a_step(lost / (scale + smallest), torch.finfo(dtype).eps)[..., None]
-    return judged | beyond
+    judged |= beyond
+    return judged & ~_overflown(item, proof) if name else judged
+
+
+def _overflown(item: Expected, proof: Proof) -> torch.Tensor:
+    """The elements of a gradient in rows whose one result is beyond the dtype: a product may be divided by each of its factors."""
+    lost = torch.zeros(item.shape, dtype=torch.bool)
+    for axis in range(-len(item.shape), 0):
+        kept = _without(axis, item.shape, (1,))
+        for output in proof.outputs:
+            if tuple(output.shape) in (kept, _without(axis, item.shape)):
+                lost |= torch.isinf(output.truth.own).reshape(kept)
+    return lost
 
 
 def _at_a_step(lost: torch.Tensor, eps: float) -> torch.Tensor:
@@ -173,12 +185,29 @@ def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
     lost = torch.isnan(item.truth.exact) & torch.isnan(item.truth.own)
     for name in proof.filled:
         tensor = proof.inputs[name]
-        rows, masked = torch.isposinf(tensor).any(-1), torch.isneginf(tensor).any(-1)
-        if tuple(rows.shape) == item.shape:
-            loud |= rows
-        elif tuple(rows.shape) == item.shape[:-1]:
-            loud |= (rows | (masked & lost.any(-1)))[..., None]
+        for axis in _reduced(tensor.shape, proof):
+            rows, masked = torch.isposinf(tensor).any(axis), torch.isneginf(tensor).any(axis)
+            if tuple(rows.shape) == item.shape:
+                loud |= rows
+            elif tensor.dim() == len(item.shape) and tuple(rows.shape) == _without(axis, item.shape):
+                loud |= (rows | (masked & lost.any(axis))).unsqueeze(axis)
     return loud
+
+
+def _reduced(shape: Sequence[int], proof: Proof) -> list[int]:
+    """The axes along which rows lie: the last one, and each that an output is without, or in which its size is one."""
+    outputs = {tuple(item.shape) for item in proof.outputs}
+    return [
+        axis
+        for axis in range(-len(shape), 0)
+        if axis == -1 or outputs & {_without(axis, shape), _without(axis, shape, (1,))}
+    ]
+
+
+def _without(axis: int, shape: Sequence[int], beside: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """A shape with ``beside`` in the place of an axis."""
+    at = len(shape) + axis
+    return (*shape[:at], *beside, *shape[at + 1 :])
 
 
 def _of_odd_upstream(item: Expected, proof: Proof) -> torch.Tensor:

@@ -420,7 +420,7 @@ def _batch_at(oracle: Oracle, workload: Workload, sizes_of_others: Sequence[int]
     sizes = counts | dict(zip(others, (size for size in sizes_of_others if size not in literals), strict=False))
     if len(sizes) < len(_all_named(problem)):
         return None
-    tied = oracle.in_ratio(sizes)
+    tied = oracle.in_form(sizes, workload.scalars)
     sizes = tied if counts.items() <= tied.items() else sizes
     case = Case("at scale", tuple(sizes.items()), "float32", draws.seed("batch dimensions"), workload.scalars)
     few = oracle.with_truth(oracle.asked(case), None)

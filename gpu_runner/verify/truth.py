@@ -45,7 +45,7 @@ from gpu_runner.verify.early import has_its_device
 from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs, make_upstream, places_of, shape_of
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
 from gpu_runner.verify.proof import Expected, Proof, make_call
-from gpu_runner.verify.ratios import Ratio, in_ratio, ratio_of
+from gpu_runner.verify.ratios import Ratio, in_ratio, in_steps, ratio_of, steps_of
 from gpu_runner.verify.reach import farthest, with_room
 from gpu_runner.verify.relations import lay_related
 from gpu_runner.verify.uses import Uses, directions_of, second_labels
@@ -59,6 +59,8 @@ MOST_NOISY = 2**18  # elements of all inputs
 # upstream gradient times the reciprocal of a standard deviation that only its epsilon keeps from zero.
 VANISHES, VANISHING = 1e-6, 1e-3
 VANISHED = 1e-12  # root mean square of an output below which it is rounding alone: inputs are about one
+
+LARGEST = 2.0**116  # of an answer to ordinary inputs; of large upstream gradients it is 2**90 and more
 
 MOST_ORDINARY = 96  # of a dimension: sums of more terms lose more than Triton's approximations
 LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are exact by chance
@@ -186,7 +188,7 @@ class Oracle:
                 return None  # its answers are of another dtype then, of which a kernel for one dtype knows nothing
             if case.is_empty and not _is_finite(proof):
                 continue
-            is_good = _is_finite(proof) and _is_settled(proof) and not loses_rows(proof)
+            is_good = _is_finite(proof) and _has_room(proof) and _is_settled(proof) and not loses_rows(proof)
             if case.content is not Content.ordinary or (
                 is_good and (is_last or case.may_vanish or not _vanishes(proof))
             ):
@@ -196,7 +198,7 @@ class Oracle:
             first = first or proof
             for gentler in attempt.gentler():
                 tamer = self._prove(gentler, other_seed)
-                if tamer is not None and _is_finite(tamer) and _is_settled(tamer):
+                if tamer is not None and _is_finite(tamer) and _has_room(tamer) and _is_settled(tamer):
                     return tamer
             return first
         return first
@@ -302,17 +304,36 @@ class Oracle:
 
     def _placed(self, case: Case) -> Case:
         """The case at sizes that the reference takes, and that fit."""
-        return self._within_memory(replace(case, sizes=tuple(self.in_ratio(dict(case.sizes)).items())))
+        return self._within_memory(replace(case, sizes=tuple(self.in_form(dict(case.sizes), case.scalars).items())))
 
-    def in_ratio(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """The sizes, those of two dimensions in the ratio without which the reference does not run."""
-        ratio = None if self.form.name == "kernelbench" else self._ratio
-        return dict(sizes) if ratio is None else in_ratio(sizes, ratio)
+    def in_form(self, sizes: Mapping[str, int], scalars: tuple[tuple[str, Any], ...]) -> dict[str, int]:
+        """The sizes at which the reference runs by more than chance: two dimensions in one ratio, or multiples of a step."""
+        if self.form.name == "kernelbench":
+            return dict(sizes)
+        if self._ratio is not None:
+            return in_ratio(sizes, self._ratio)
+        is_usual = self._counts(scalars) == self._counts(self._plain.scalars)
+        return in_steps(sizes, self._steps) if is_usual else dict(sizes)
+
+    def _counts(self, scalars: tuple[tuple[str, Any], ...]) -> dict[str, int]:
+        """The whole scalars, which may say what sizes are multiples of."""
+        given = {spec.name: spec.default for spec in self.problem.scalars} | dict(scalars)
+        return {name: value for name, value in given.items() if isinstance(value, int)}
+
+    @functools.cached_property
+    def _plain(self) -> Case:
+        return Case("", (), "float32", 0, self.problem.workloads[0].scalars)
+
+    def _runs(self, sizes: Mapping[str, int]) -> bool:
+        return self.made_bytes(replace(self._plain, sizes=tuple(sizes.items()))) > 0
 
     @functools.cached_property
     def _ratio(self) -> Ratio | None:
-        plain = Case("", (), "float32", 0, self.problem.workloads[0].scalars)
-        return ratio_of(self.problem, lambda sizes: self.made_bytes(replace(plain, sizes=tuple(sizes.items()))) > 0)
+        return ratio_of(self.problem, self._runs)
+
+    @functools.cached_property
+    def _steps(self) -> dict[str, int]:
+        return steps_of(self.problem, self._runs)
 
     def _within_memory(self, case: Case) -> Case:
         """The case, its shortest dimensions halved first, until inputs and what the reference's operators make of them fit."""
@@ -448,6 +469,17 @@ def _is_finite(proof: Proof) -> bool:
     truths = [item.truth for item in proof.expected().values() if item is not None]
     values = [value for truth in truths for value in (truth.exact, truth.own) if value.is_floating_point()]
     return all(map(_holds_numbers, values))
+
+
+def _has_room(proof: Proof) -> bool:
+    """Whether nothing is so large that the same operations in another order may overflow on the way in float32."""
+    truths = [item.truth.exact for item in proof.expected().values() if item is not None]
+    return all(
+        float(end.abs()) <= LARGEST
+        for exact in truths
+        if exact.is_floating_point() and exact.numel()
+        for end in exact.aminmax()
+    )
 
 
 def _holds_numbers(values: torch.Tensor) -> bool:
@@ -714,6 +746,7 @@ def _with_naturals(expected: dict[str, Expected | None], proof: Proof) -> dict[s
     pairs = [(laid, output) for laid, output in zip(proof.upstream, proof.outputs, strict=True) if laid is not None]
     upstream, outputs = [rms(laid.view()) for laid, _ in pairs], [rms(output.truth.exact) for _, output in pairs]
     elements = sum(math.prod(output.shape) for _, output in pairs)
+    largest = max((float(laid.view().abs().max()) for laid, _ in pairs if laid.view().numel()), default=0.0)
 
     def added(item: Expected, name: str) -> Expected:
         meeting = elements / max(1, math.prod(item.shape))
@@ -724,7 +757,8 @@ def _with_naturals(expected: dict[str, Expected | None], proof: Proof) -> dict[s
         if proof.case.upstream in (*EXPANDED, MemoryLayout.broadcast):
             most_terms = max(meeting, *(size for _, size in proof.case.sizes), 1)
             natural += FLOAT32_STEP * most_terms / 8 * scale
-        return replace(item, truth=replace(item.truth, natural=natural, typical=typical))
+        terms = largest if name in proof.case.same else 0.0
+        return replace(item, truth=replace(item.truth, natural=natural, typical=typical, terms=terms))
 
     return {name: None if item is None else added(item, name) for name, item in expected.items()}
 

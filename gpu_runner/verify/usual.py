@@ -112,9 +112,9 @@ def at_usual_sizes(
     others = itertools.islice(itertools.chain(first, zip(tried[PLAIN:], kinds)), MOST_USUAL - PLAIN)  # noqa: B905
     has_total = True  # an output that is one number; unless a call shows that there is none
     for place, (sizes, kind) in enumerate(itertools.chain(given, others)):
-        sizes = None if sizes is None else oracle.in_ratio(sizes)
         if sizes is None or math.prod(sizes.values()) > MOST_MANY:
             continue
+        is_long, sizes = sizes in long, oracle.in_form(sizes, kind.scalars)
         case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))
         scalars = kind.scalars if kind.name == PLAIN_CALL else _drawn_scalars(problem, kind, cases, stream)
         try:
@@ -125,7 +125,7 @@ def at_usual_sizes(
             continue
         has_total = _has_total(proof)
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
-        most = 4 if sizes in long else 2 if place == 1 else 0 if has_few else 1
+        most = 4 if is_long else 2 if place == 1 else 0 if has_few else 1
         yield _whole(problem, proof, sizes, OPERATIONS[most])
     has_classes = any(isinstance(spec.high, str) for spec in problem.inputs)  # of these rows alone are added up
     if has_total and not has_classes:

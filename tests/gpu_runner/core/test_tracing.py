@@ -165,6 +165,14 @@ def test_a_scalar_that_torch_rounds_to_single_precision_is_followed() -> None:
     assert any(isinstance(a, Expr) and a.text == "eps" for n in graph.nodes for a in n.args)
 
 
+def test_a_scalar_whose_own_value_leaves_operators_out_is_followed_where_the_graph_gives_what_they_do() -> None:
+    _, graph = captured(rows("x.sigmoid() ** s", "x, s: float = 2.0"))
+    assert graph.specialised == ()
+    assert {"s", "s - 1"} <= {a.text for n in graph.nodes for a in n.args if isinstance(a, Expr)}
+    _, graph = captured(rows("x.exp() if s == 0.5 else x * s", "x, s: float = 0.5"))
+    assert graph.specialised == ("s",)
+
+
 def test_a_scalar_that_cannot_be_followed_is_specialised() -> None:
     _, graph = captured(rows("x * math.exp(-s * 3)", "x, s: float = 0.3"))
     assert graph.specialised == ("s",)

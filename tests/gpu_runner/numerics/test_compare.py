@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -279,6 +281,26 @@ def test_where_the_reference_rounds_correctly_one_element_of_a_row_may_not_be_a_
     lost = cancels.float()
     lost[:, 1024] += 2e-7
     assert compare(lost, Truth(cancels, cancels.float(), shaken=noisy)).passed
+
+
+def test_last_bits_are_those_of_the_terms_that_autograd_adds_up() -> None:
+    stream = torch.Generator().manual_seed(5)
+    exact = torch.randn(40, 80, dtype=torch.float64, generator=stream) / 80
+    upstream = torch.randn(40, 1, generator=stream)
+    got = (exact.float() + upstream) - upstream
+    truth = Truth(exact, exact.float(), natural=1e-6)
+    assert compare(got, truth).level == "cut"
+    assert compare(got, replace(truth, terms=float(upstream.abs().max()))).passed
+    assert compare(80 * got, Truth(80 * exact, 80 * exact.float(), natural=1e-4, terms=1e-3)).level == "cut"
+
+
+def test_what_is_lost_in_the_terms_that_autograd_adds_up_may_be_zero() -> None:
+    exact = torch.randn(40, 80, dtype=torch.float64, generator=torch.Generator().manual_seed(5)) / 80
+    exact[:, 5] = 1e-8
+    own, noise = exact.float(), (exact * (1 + 1e-7), exact * (1 - 1e-7))
+    truth = Truth(exact, own, shaken=noise, is_noisy=True)
+    assert compare(torch.where(own == own[0, 5], 0.0, own), truth).level == "emptied"
+    assert compare(torch.where(own == own[0, 5], 0.0, own), replace(truth, terms=1.0)).passed
 
 
 def test_where_rounding_fills_some_zeros_a_kernel_may_fill_as_many_others() -> None:

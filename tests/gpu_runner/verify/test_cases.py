@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_runner.contracts import Multiple, Problem, SourceFile, parse_problem
@@ -785,3 +785,26 @@ def test_every_full_plan_has_an_epsilon_of_zero_and_a_weight_of_zero(draws: Draw
     assert none[0].spare
     assert [case.zero in {"w", "b"} for case in cases if case.zero] == [True]
     assert not any(case.zero or case.name == "epsilon of zero" for case in planned("swiglu", draws=draws)[1])
+
+
+@given(SEEDS)
+@settings(max_examples=10)
+def test_beyond_a_cut_the_interpreter_has_ten_rows_and_no_square(draws: Draws) -> None:
+    for dims in ("N C H W", "B S S"):
+        sizes = dict.fromkeys(dims.split(), 4)
+        source = f"def reference(x):\n    return x\n\n\nINPUTS = {{'x': '{dims}'}}\nWORKLOADS = [{sizes!r}]\n"
+        problem = parse_problem(source)
+        cases = plan_cases(
+            problem,
+            ("float32",),
+            problem.workloads,
+            interpreted=True,
+            quick=False,
+            draws=draws,
+            constants=(65536,),
+            compared=(65536,),
+        )
+        (spec,) = problem.inputs
+        beyond = [case for case in cases if case.content is Content.odd and max(case.size_of.values()) > 2**16]
+        assert bool(beyond) is (dims == "N C H W")
+        assert all(math.prod(shape_of(spec, case.size_of)) <= 10 * 2**17 for case in cases)

@@ -295,6 +295,22 @@ def test_a_row_of_which_minus_infinity_makes_nan_in_the_reference_may_be_nan_who
         assert compare(got, item).passed == passes
 
 
+@pytest.mark.parametrize("shape", [(40,), (1, 40), (8,)])
+def test_a_column_with_infinity_may_be_nan_whole_where_columns_are_added_up(shape: tuple[int, ...]) -> None:
+    exact = torch.ones(8, 40, dtype=torch.float64)
+    proof = proof_of(ODD, torch.ones(shape, dtype=torch.float64), torch.ones(shape))
+    infinite = torch.isposinf(proof.inputs["x"])
+    exact[infinite] = NAN
+    gradient = Expected("gradient of x", Truth(exact, exact.float()), (8, 40), (40, 1), "float32")
+    truth = with_held(replace(proof, gradients={"x": gradient})).gradients["x"].truth
+    got = exact.float()
+    got[:, infinite.any(0)] = NAN
+    assert bool((torch.isnan(got) & torch.isfinite(exact) & ~infinite.any(-1, keepdim=True)).any())
+    assert compare(got, truth).passed is (shape != (8,))
+    got[:, int((~infinite.any(0)).nonzero()[0])] = NAN
+    assert not compare(got, truth).passed
+
+
 def test_of_large_values_a_row_that_rounding_decides_does_not_count() -> None:
     case = replace(LARGE, sizes=(("T", 60), ("V", 40)), reach=2.0**10)
     exact = torch.randn(60, 40, dtype=torch.float64, generator=stream())

@@ -44,6 +44,8 @@ CHAINED_SETTINGS = '''def _chained_settings(device, n_rows, n_inner, width, dtyp
 
     A first guess that tuning is to better; n_scores is how many products a block is computed from.
     """
+    if width > 65536:
+        raise ValueError(f"{width} elements of a row are more than one block holds")
     capacity = 98304
     if device.type == "cuda":
         capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
