@@ -23,9 +23,9 @@ TOGETHER = 4  # cases in which several scalars are others
 LIMITS, MOST_LIMIT = (0.0, 0.5, 1.0, 3.0, 6.0), 1e3  # of ReLU6, hardtanh, hardswish, soft shrinkage
 MOST_SAID = 3  # floats that workloads say and that are others in a case each
 DYADIC = (0.25, 0.5)
-# Kinds of whole numbers: next to the default; zero and negative ones; far above it, and so far that 16 or 32 bits do not hold it.
-WHOLE = ("near", "below", "far", "beyond")
-FAR, BEYOND = (100, 8000), ((2**15, 2**17), (2**31, 2**33))  # beyond what float16 counts to, and beyond 32 bits
+# Kinds of whole numbers: next to the default; zero and negative ones; far above it, and so far that 16 bits, or 32, do not hold it.
+WHOLE = ("near", "below", "far", "beyond", "past")
+FAR, BEYOND, PAST = (100, 8000), (2**15, 2**17), (2**31, 2**33)  # beyond what float16 counts to, 16 bits and 32
 SEEDS = (2**32, 2**40)  # beyond 32 bits
 USUAL = (
     (0.1, 0.5),
@@ -316,8 +316,8 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     if is_seed(spec.name):
         return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1
     if kind != "near" and _is_unbounded(problem.source, spec.name):
-        if kind in ("far", "beyond"):
-            ends = FAR if kind == "far" else stream.choice(BEYOND)
+        if kind in ("far", "beyond", "past"):
+            ends = {"far": FAR, "beyond": BEYOND, "past": PAST}[kind]
             return round(math.exp(stream.uniform(*map(math.log, ends))))
         return stream.choice((0, -1, -default, -stream.randint(2, 40)))
     return stream.choice((1, default + 1, default + 2, 2 * default, max(1, default // 2)))
