@@ -47,7 +47,8 @@ def proofs() -> list[Proof]:
 
 
 def test_inputs_that_are_made_ahead_are_those_of_their_case() -> None:
-    session = SimpleNamespace(limits=Limits(), gpu=False)
+    one = SimpleNamespace(message=SimpleNamespace(made=1))
+    session = SimpleNamespace(limits=Limits(), gpu=False, call=lambda *_: one)
     oracle = Oracle(PROBLEM, cast(ChildSession, session), cast(CallForm, form_of(PROBLEM)), {})
     other = replace(CASES[0], seed=99)
     for case, coming, expected in zip(CASES, (*CASES[1:], None), proofs(), strict=True):

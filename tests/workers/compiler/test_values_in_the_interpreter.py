@@ -81,7 +81,8 @@ def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:
     shares = [rows] if len(leading) == 1 else [2 if rows > 1 else 1, max(1, rows // 2), 1][: len(leading)]
     sizes.update(zip(leading, shares, strict=True))
     whole = MULTIPLES.get(name, {})
-    return {dim: -(-sizes.get(dim, rows) // whole.get(dim, 1)) * whole.get(dim, 1) for dim in problem.dimensions}
+    sizes = {dim: -(-sizes.get(dim, rows) // whole.get(dim, 1)) * whole.get(dim, 1) for dim in problem.dimensions}
+    return sizes | {size.dimension: size.step * sizes[size.of] for size in graph.traced if size.of is not None}
 
 
 def cases_of(name: str) -> dict[str, Case]:
