@@ -87,7 +87,7 @@ def test_a_candidate_in_a_library_is_judged_in_its_tree() -> None:
         verdict = verify.run(VerifyRequest(problem_source("reglu"), source, quick=True), context)
     assert verdict.evidence == ()
     assert verdict.status is Status.passed
-    assert context.judged()
+    assert context.levels()
 
 
 def test_files_named_like_the_runners_own_modules_are_not_loaded_in_their_place() -> None:
