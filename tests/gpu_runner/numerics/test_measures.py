@@ -19,7 +19,7 @@ from gpu_runner.program.mode import Mode
 ODD = (math.nan, math.inf, -math.inf)
 
 
-def sheet(rows: int, columns: int, seed: int, odd: bool, held: bool) -> Sheet:
+def sheet(rows: int, columns: int, seed: int, odd: bool, judged: bool) -> Sheet:
     stream = torch.Generator().manual_seed(seed)
     exact = torch.randn(rows, columns, dtype=torch.float64, generator=stream)
     own = exact.float()
@@ -27,7 +27,7 @@ def sheet(rows: int, columns: int, seed: int, odd: bool, held: bool) -> Sheet:
     if odd:
         at = torch.randint(rows * columns, (3,), generator=stream)
         exact.view(-1)[at[0]], own.view(-1)[at[1]], got.view(-1)[at[2]] = ODD
-    kept = torch.rand(rows, columns, generator=stream) < 0.8 if held else None
+    kept = torch.rand(rows, columns, generator=stream) < 0.8 if judged else None
     return Sheet(got, exact, own, (exact * 1.0001,), kept)
 
 
@@ -61,16 +61,16 @@ def plainly(given_sheet: Sheet) -> dict[str, torch.Tensor]:
     judged=st.booleans(),
 )
 def test_the_sums_of_pieces_are_those_of_the_whole(
-    rows: int, columns: int, piece: int, seed: int, odd: bool, held: bool
+    rows: int, columns: int, piece: int, seed: int, odd: bool, judged: bool
 ) -> None:
-    whole = sheet(rows, columns, seed, odd, held)
+    whole = sheet(rows, columns, seed, odd, judged)
     found = sums(whole, piece)
     for name, expected in plainly(whole).items():
         torch.testing.assert_close(getattr(found, name), expected, rtol=1e-12, atol=1e-300)
     finite = torch.isfinite(whole.exact)
     assert found.finite == int(finite.sum())
     assert found.largest == max(whole.exact[finite].abs().tolist(), default=0.0)
-    assert not (found.plain and (odd or held))
+    assert not (found.plain and (odd or judged))
 
 
 def sums(whole: Sheet, piece: int) -> Sums:
