@@ -19,9 +19,8 @@ from gpu_runner.verify.proof import Expected, Proof
 
 LOST = 0.1  # of its scale: a reference that errs by more has lost the element
 MOSTLY_LOST = 0.5  # of a row's elements, each against its own size
-AT_A_STEP = (
-    100.0  # times what nearly all rows lose: a row that loses more lies where rounding decides which way it goes
-)
+# A row that loses so many times what nearly all rows lose lies where a rounding decides which way it goes.
+AT_A_STEP = 100.0
 NEARLY_ALL, LEAST_ROWS = 0.95, 20
 MOSTLY_HELD = 0.75  # of the elements of every output and gradient, or the large values are taken back
 HALF_NUMBERS = 0.5  # of them, in float16

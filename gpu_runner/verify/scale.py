@@ -55,18 +55,15 @@ FAR_OFFSETS = (24.0, 27.0)  # powers of two between which storage offsets lie, a
 # Operations on blocks of a launch of which all programs run where the few leave places of an answer: in the first call, and in one
 # with at most so many columns, so that a program takes few.
 MOST_AGAIN, NARROW = 200_000, 64
-NARROW_BESIDE_TABLES, MOST_OF_TABLES = (
-    16,
-    2**21,
-)  # columns of that one where indices name rows of a table, and the product
+# Columns of that one where indices name rows of a table, and the product.
+NARROW_BESIDE_TABLES, MOST_OF_TABLES = 16, 2**21
 MIDDLE, LEAST_FOR_MIDDLE, STEP_OF_MIDDLE = (0.3, 0.7), 512, 64  # of many places; one beyond a multiple, as tiles begin
 MOST_GAP = 3.0  # times its length, after each row
 EXACT = 1e-9  # of the scale: as far apart may two answers of the reference in float64 be
 ROUGH = {torch.float16: 0.05, torch.bfloat16: 0.1, torch.float32: 0.005, torch.float64: 0.005}  # of the scale
 LEAST_FOR_SHARE = 64  # elements
-SHARE_BEYOND = (
-    0.2  # of elements that may be other numbers of half precision than the truth rounded once, beside the reference's
-)
+# The share of elements that may be other numbers of half precision than the truth rounded once, beside the reference's.
+SHARE_BEYOND = 0.2
 SHARE_OF_WHOLE = 0.03  # of whole numbers that may be others
 FAR = 3.0  # times what is allowed: less may be chance, and what cases are for
 NOT_FINITE = ("nonfinite", "unwritten")  # levels of comparisons
