@@ -158,7 +158,7 @@ DECIDING_S = 4.0  # in which it is asked what host code decides in calls that no
 LEAST_TURNED, MOST_TURNED = 3, 12  # cases in which a decision that ends the other way must leave the original's trail
 MOST_OUTSIDE = 6  # sets of kernels that are called with indices out of range
 LEAST_ALTERED, MOST_ALTERED = 3, 8  # usual cases that are run with something made otherwise, all of which must be right
-MOST_OF_ALTERED = 2**14  # elements of their inputs
+MOST_OF_ALTERED = 2**17  # elements of their inputs
 MOST_HALVED = 6  # constants of kernels of which half and twice is tried
 MOST_ASKED = 40  # cases in which it is asked whether it is decided at all
 KERNELBENCH_SEEDS = 5
@@ -208,7 +208,7 @@ class _Trial:
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     decided: dict[object, SeenOutcomes] = field(default_factory=dict)  # in each child so far
     launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
-    small: list[_Tried] = field(default_factory=list)  # usual cases of few elements
+    small: list[tuple[int, _Tried]] = field(default_factory=list)  # the usual cases of fewest elements, with their number
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
     )
@@ -226,8 +226,9 @@ class _Trial:
         if proof.case.content is Content.ordinary and all(size > 1 for _, size in proof.case.sizes):
             self.launching.setdefault(frozenset(answer.launched), (proof, peer))
             elements = sum(tensor.numel() for tensor in proof.inputs.values())
-            if answer.launched and elements <= MOST_OF_ALTERED and len(self.small) < MOST_ALTERED and not answer.asked:
-                self.small.append((proof, peer))
+            if answer.launched and elements <= MOST_OF_ALTERED and not answer.asked:
+                self.small.append((elements, (proof, peer)))
+                self.small = sorted(self.small, key=lambda one: one[0])[:MOST_ALTERED]
 
     def take(self, examined: Examined, launched: Iterable[str] = ()) -> None:
         """Add what came of a case, and the kernels that were launched in it."""
@@ -1012,7 +1013,7 @@ def _decide_altered(
             return
         decided: Mapping[SeenDecision, int] = {}
         try:
-            for proof, peer in trial.small:
+            for _, (proof, peer) in trial.small:
                 once = replace(proof, uses=(), other=None, once=True)
                 call = _call(once, peer, overwrites)
                 reply = session.call(RunCase(call.call, altered=what), call.tensors, check=expecting(once))
