@@ -47,16 +47,24 @@ NEARLY = 1.01  # times the largest number of a dtype: what is closer may be roun
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 
-def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = (), loss: float = 0.0) -> ValueComparison:
+def compare(
+    got: torch.Tensor,
+    truth: Truth,
+    peers: Sequence[torch.Tensor] = (),
+    loss: float = 0.0,
+    *,
+    is_coarse: bool = False,
+) -> ValueComparison:
     """Hold a value of the right shape and dtype against the truth.
 
     Whole numbers and truth values must equal the truth or the reference. ``peers`` are what stands in the repository gave for the
     same value. An error no larger than theirs passes, over the tensor, in the worst row and in the worst element alike; and where
     they exceed what is allowed, this value may exceed it twice as far: who adds in another order has other roundings, and of two
     kernels that are equally exact either may have the worst row. Of few elements one run says too little: ``loss`` is what share of
-    its values what stands loses elsewhere (``loss_of``).
+    its values what stands loses elsewhere (``loss_of``). A coarse comparison asks how large errors are, and not how they are
+    distributed.
     """
-    alone = _compare(got, truth, (), 0.0)
+    alone = _compare(got, truth, (), 0.0, is_coarse)
     if alone.passed or not peers:
         return alone
     beside = _compare(got, truth, peers, loss)
@@ -106,7 +114,9 @@ def is_far(comparison: ValueComparison) -> bool:
     return comparison.error is None or comparison.allowed is None or comparison.error > FAR * comparison.allowed
 
 
-def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], loss: float) -> ValueComparison:
+def _compare(
+    got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], loss: float, is_coarse: bool = False
+) -> ValueComparison:
     if not got.dtype.is_floating_point:
         return _compare_exact(got, truth, peers)
     if got.numel() == 0:
@@ -121,8 +131,10 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
     if truth.judged is not None and peers:
         truth = replace(truth, judged=truth.judged & ~_lost_by(peers, truth))
         levels = Levels.of(got, truth)
-    comparisons = levels.comparisons()
+    comparisons = levels.errors_alone() if is_coarse and not peers else levels.comparisons()
     failed = [comparison for comparison in comparisons if not comparison.passed]
+    if is_coarse and not peers:
+        return failed[0] if failed else comparisons[0]
     if not failed and not peers:
         coarse = coarser(got, truth)
         if coarse is not None:

@@ -168,8 +168,8 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         for run, (values, weight) in enumerate(theirs):
             values = values[rows, columns].double()
             # A run with other inputs may overflow where the truth does not.
-            sound = errors.smooth & torch.isfinite(values)
-            shift = torch.where(sound, values - errors.exact, 0.0) * (weight / resolved)
+            apart_by = (values - errors.exact).nan_to_num_(0.0, 0.0, 0.0)
+            shift = torch.where(errors.smooth, apart_by, 0.0) * (weight / resolved)
             over = shift * errors.exact / scale
             lost[run] += shift.sum()
             lost_over[run] += over.sum()
@@ -252,12 +252,11 @@ class Errors:
 def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor, natural: float) -> Errors:
     """Errors of some rows and columns of a value and of the reference."""
     exact, got, own = sheet.exact[place].double(), sheet.got[place].double(), sheet.own[place].double()
-    counted = torch.isfinite(exact) & torch.isfinite(got) & torch.isfinite(own)
+    error, lost = got - exact, own - exact
+    counted = torch.isfinite(error) & torch.isfinite(lost)
     if sheet.judged is not None:
         counted &= sheet.judged[place]
-    truth = torch.where(counted, exact, 0.0)
-    error = torch.where(counted, got - exact, 0.0)
-    lost = torch.where(counted, own - exact, 0.0)
+    truth, error, lost = (torch.where(counted, values, 0.0) for values in (exact, error, lost))
     half = half_steps(truth, sheet.got.dtype)
     explained = FLOAT32_SLACK * row_scale[place[0], None] + natural
     smooth, bent = counted, torch.zeros_like(truth)

@@ -73,6 +73,11 @@ class Levels:
         holds = (self._tensor, self._row, self._element, self._share, self._spread, self._bias, self._slope, self._tail)
         return [hold(more) for hold, more in zip(holds, allowances, strict=True)]
 
+    def errors_alone(self) -> list[ValueComparison]:
+        """The first three of them: how large the errors are, and not how they are distributed."""
+        none = PeerAllowance()
+        return [self._tensor(none), self._row(none), self._element(none)]
+
     def worst(self) -> tuple[float, ...]:
         """The largest error at each level; of the tail none, since an element's error is allowed where it is."""
         rows = self.sums.mean(self.sums.error)

@@ -173,8 +173,8 @@ def own_error(exact: torch.Tensor, own: Sequence[torch.Tensor]) -> torch.Tensor:
     """The largest distance of several values from the truth in each element; zero where one of both is not finite."""
     lost = torch.zeros(exact.shape, dtype=torch.float64)
     for value in own:
-        distance = (value.double() - exact).abs()
-        torch.maximum(lost, torch.where(torch.isfinite(distance), distance, 0.0), out=lost)
+        distance = (value.double() - exact).abs_()
+        torch.maximum(lost, distance.nan_to_num_(0.0, 0.0, 0.0), out=lost)
     return lost
 
 

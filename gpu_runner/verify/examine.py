@@ -145,14 +145,21 @@ def _one(
 
 
 def examine(
-    proof: Proof, answer: CaseAnswer, device: str, peer: Peer = NO_PEER, overwrites: Collection[str] = ()
+    proof: Proof,
+    answer: CaseAnswer,
+    device: str,
+    peer: Peer = NO_PEER,
+    overwrites: Collection[str] = (),
+    *,
+    is_coarse: bool = False,
 ) -> Examined:
     """Examine everything that came back from one case.
 
     ``peer`` is what stands in the candidate's place, in the same case; ``overwrites`` names the memory that may be overwritten.
+    A coarse examination sees what is wrong by far.
     """
     notes = CaseNotes(proof.case.label())
-    examiner = _Examiner(notes, answer, peer, device, proof)
+    examiner = _Examiner(notes, answer, peer, device, proof, is_coarse)
     judge_memory(notes, proof, answer, overwrites)
     _judge_options(notes, answer, peer)
     examiner.values("values", proof, "first")
@@ -181,6 +188,7 @@ class _Examiner:
     peer: Peer
     device: str
     case: Proof
+    is_coarse: bool = False
     # By the identity of a truth, which the proof keeps alive: values that were compared with it, and what came of them.
     compared: dict[int, list[tuple[torch.Tensor, ValueComparison]]] = field(default_factory=dict)
 
@@ -385,7 +393,7 @@ class _Examiner:
         for value, comparison in known:
             if bits_equal(value, got):
                 return comparison
-        known.append((got, compare(got, item.truth)))
+        known.append((got, compare(got, item.truth, is_coarse=self.is_coarse)))
         return known[-1][1]
 
     def _loss(self, run: str) -> float:

@@ -208,7 +208,9 @@ class _Trial:
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     decided: dict[object, SeenOutcomes] = field(default_factory=dict)  # in each child so far
     launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
-    small: list[tuple[int, _Tried]] = field(default_factory=list)  # the usual cases of fewest elements, with their number
+    small: list[tuple[int, _Tried]] = field(
+        default_factory=list
+    )  # the usual cases of fewest elements, with their number
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
     )
@@ -226,7 +228,7 @@ class _Trial:
         if proof.case.content is Content.ordinary and all(size > 1 for _, size in proof.case.sizes):
             self.launching.setdefault(frozenset(answer.launched), (proof, peer))
             elements = sum(tensor.numel() for tensor in proof.inputs.values())
-            if answer.launched and elements <= MOST_OF_ALTERED and not answer.asked:
+            if answer.launched and elements <= MOST_OF_ALTERED:
                 self.small.append((elements, (proof, peer)))
                 self.small = sorted(self.small, key=lambda one: one[0])[:MOST_ALTERED]
 
@@ -995,11 +997,12 @@ def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection
 
 
 def _decide_altered(
-    trial: _Trial, session: ChildSession, overwrites: Collection[str], written: Sequence[SourceFile]
+    trial: _Trial, session: ChildSession, overwrites: Collection[str], written: Sequence[SourceFile], **told: Any
 ) -> None:
     """Count the other outcome of what kernels decide where it is seen with something made otherwise, and all answers are right.
 
     So a correction is judged that no case needs, or a loop over further blocks where a row has one: see ``program.altered``.
+    ``told`` is what the calls say of the device.
     """
 
     def left() -> list[SeenDecision]:
@@ -1015,7 +1018,7 @@ def _decide_altered(
         try:
             for _, (proof, peer) in trial.small:
                 once = replace(proof, uses=(), other=None, once=True)
-                call = _call(once, peer, overwrites)
+                call = _call(once, peer, overwrites, **told)
                 reply = session.call(RunCase(call.call, altered=what), call.tensors, check=expecting(once))
                 answer = read_answer(reply)
                 if _examined(once, answer, "cpu", peer, overwrites).findings:
@@ -1715,7 +1718,8 @@ class _Interpreting:
                 children = _Children(self._candidate, self._context, INTERPRETED, stack)
                 session = children.take(form)
                 children.give_back(session)
-                comparing = stack.enter_context(_Comparing(seen))
+                # How errors are distributed is seen on the GPU.
+                comparing = stack.enter_context(_Comparing(seen, is_coarse=True))
                 known = stack.enter_context(self._beside_original(tries, seen))
                 overwrites = tuple(self._judged_by().overwrites)  # an original is interpreted before that is known
                 pool = stack.enter_context(ThreadPoolExecutor(INTERPRETED_AT_ONCE, "interpreted"))
@@ -1737,7 +1741,8 @@ class _Interpreting:
                 pool.shutdown(cancel_futures=True)
                 if own and not self._left:
                     _decide_outside(seen, session, overwrites, session)
-                    _decide_altered(seen, session, overwrites, self._candidate.screened_files)
+                    written, told = self._candidate.screened_files, {"device": facts or None, "has_devices": False}
+                    _decide_altered(seen, session, overwrites, written, **told)
         except ProtocolError as error:
             seen.findings.append(failure_of(error, INTERPRETED, label))
         except ChildFailed as error:
@@ -1984,10 +1989,13 @@ def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str,
 
 
 class _Comparing:
-    """Compares answers while the next cases run. A context manager; at its end, however it comes, all is compared."""
+    """Compares answers while the next cases run. A context manager; at its end, however it comes, all is compared.
 
-    def __init__(self, trial: _Trial) -> None:
-        self._trial = trial
+    A coarse one looks for what is wrong by far.
+    """
+
+    def __init__(self, trial: _Trial, *, is_coarse: bool = False) -> None:
+        self._trial, self._is_coarse = trial, is_coarse
         self._held = MOST_PENDING if has_gpu() else 1
         if THREADS > 1:
             # As many as are held: small answers need not wait for large ones. Torch else starts all threads that it may for each.
@@ -2011,7 +2019,7 @@ class _Comparing:
             with span("waiting for a comparison"):
                 wait(busy, return_when=FIRST_COMPLETED)
         self._take(lambda future: future.done())
-        work = self._pool.submit(_examined, proof, answer, device, peer, overwrites)
+        work = self._pool.submit(_examined, proof, answer, device, peer, overwrites, is_coarse=self._is_coarse)
         self._pending.append((work, tuple(answer.launched)))
 
     def end(self) -> None:
@@ -2058,11 +2066,13 @@ def _call(proof: Proof, peer: Peer, overwrites: Collection[str], **more: Any) ->
     return make_call(proof, form=form, skip=skip, **more)
 
 
-def _examined(proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:
+def _examined(
+    proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str], *, is_coarse: bool = False
+) -> Examined:
     """Examine an answer; a fault on the way is a finding of this verdict, as what was examined came from the candidate."""
     try:
         with _in_turn_where_small(proof), span("comparing"):
-            return examine(proof, answer, device, peer, overwrites)
+            return examine(proof, answer, device, peer, overwrites, is_coarse=is_coarse)
     except Exception as error:  # noqa: BLE001 - whatever it is, it comes of this candidate's values, and ends this verdict alone
         _log.exception("%s: the answer could not be compared", proof.case.label())
         message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"
