@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -245,6 +245,13 @@ _LEAVES = frozenset((torch.Tensor, torch.nn.Parameter, torch.dtype, int, float, 
 @functools.cache
 def _is_exact(func: Any) -> bool:
     return func.is_view or func.overloadpacket.__name__ in _EXACT
+
+
+def as_eager() -> AbstractContextManager[None]:
+    """Compute what is called inside in its own dtypes, losing what eager mode may lose on a GPU, whichever way cuDNN takes."""
+    if not torch.cuda.is_available():
+        return as_on_gpu()
+    return as_allowed() if torch.backends.cudnn.allow_tf32 else nullcontext()
 
 
 @contextmanager

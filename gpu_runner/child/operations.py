@@ -21,7 +21,7 @@ from gpu_runner.child import reference
 from gpu_runner.child.calls import Arguments, on_shapes
 from gpu_runner.child.handlers import Answer, ChildState, Handler
 from gpu_runner.child.input_sets import digests, given, sampled
-from gpu_runner.child.lift import lifted, rounded
+from gpu_runner.child.lift import as_eager, lifted, rounded
 from gpu_runner.messages import (
     ROUNDINGS,
     BendRows,
@@ -184,7 +184,8 @@ CHUNK = 2**26
 def truth(state: ChildState, request: ComputeRows, tensors: list[torch.Tensor]) -> Answer[TruthRows]:
     """Rows of every output and gradient for one set of inputs, exact and in the reference's own dtype."""
     _release(state, 1.0)  # where the last call did not come to its end
-    arguments, outputs, gradients = _run(state, request, tensors, None)
+    with as_eager():
+        arguments, outputs, gradients = _run(state, request, tensors, None)
     facts = TruthRows(
         outputs=tuple(map(_row_form, outputs)),
         names=tuple(arguments.leaves) if request.backward else (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from gpu_runner.child.calls import listed, on_shapes, overlap, second_gradients, settle
 from gpu_runner.child.handlers import Answer, ChildState, Handler, start
-from gpu_runner.child.lift import as_allowed, as_on_gpu, lifted, rounded
+from gpu_runner.child.lift import as_eager, lifted, rounded
 from gpu_runner.messages import (
     NOISY,
     ROUNDED,
@@ -224,11 +224,7 @@ def _is_own(kind: str) -> bool:
 def _context(kind: str) -> AbstractContextManager[None]:
     if kind in _ROUNDED:
         return rounded(_ROUNDED[kind])
-    if kind != "own":
-        return lifted(NOISY.get(kind))
-    if not torch.cuda.is_available():
-        return as_on_gpu()
-    return as_allowed() if torch.backends.cudnn.allow_tf32 else nullcontext()
+    return as_eager() if kind == "own" else lifted(NOISY.get(kind))
 
 
 def _answer(values_of: dict[str, list[torch.Tensor | None]], **more: Any) -> Answer[ReferenceValues]:

@@ -13,7 +13,9 @@ from gpu_runner.benchmark import checks
 from gpu_runner.benchmark.checks import result_error, same_bits
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
+from gpu_runner.child import lift, operations
 from gpu_runner.child.input_sets import MOST_ELEMENTS, drawn, sampled
+from gpu_runner.child.lift import as_allowed
 from gpu_runner.contracts import Pass, Workload, parse_problem
 from gpu_runner.messages import (
     CallForm,
@@ -129,6 +131,23 @@ def test_what_an_honest_contender_computed_passes_and_a_changed_row_does_not(tim
     assert result_error(computed(timed_pass, lambda values: values.append(values[0])), rows, timed_pass) is not None
     unforeseen = Computed(honest.outputs, honest.gradients, honest.shapes, honest.tensors, ("x",))
     assert "overwrote x" in str(result_error(unforeseen, rows, timed_pass))
+
+
+def test_a_timed_convolution_may_be_as_inexact_as_tf32_where_torch_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = DrawnCall(CallForm("reference", ("x", "w")), {}, 12345, (entry("x", 8, 16, 64), entry("w", 32, 16, 3)), ())
+    material = replace(MATERIAL, call=ChildCall(call))
+    child: Any = Child(torch.nn.functional.conv1d)
+    arguments = drawn("cpu", call).rolled(SECRET.place)
+    with as_allowed(), monkeypatch.context() as on_gpu:
+        on_gpu.setattr(lift, "may_be_tf32", lambda operand: True)
+        inexact = arguments.call(torch.nn.functional.conv1d).detach()
+    timed = Computed(1, [], [tuple(inexact.shape)], [sampled(inexact, SECRET.rows)])
+    plain = result_error(timed, checks.prove(child, material, Pass.forward), Pass.forward)
+    assert plain is not None
+    assert "is wrong" in plain
+    monkeypatch.setattr(lift, "may_be_tf32", lambda operand: operand.dtype == torch.float32)
+    monkeypatch.setattr(operations, "as_eager", as_allowed)
+    assert result_error(timed, checks.prove(child, material, Pass.forward), Pass.forward) is None
 
 
 def test_rows_of_another_shape_are_told_apart_from_rows_of_a_right_one() -> None:
