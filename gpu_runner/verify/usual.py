@@ -21,6 +21,7 @@ from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.verify.cases import Case, Content, columns_of
 from gpu_runner.verify.combinations import Seen, Signature, meetings
 from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.inputs import shape_of
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.reach import with_held
 from gpu_runner.verify.scalars import Scalar
@@ -52,6 +53,9 @@ MANY, MOST_ROWS = (
 SUMMED, WIDE = (200, 500), 2049
 MOST_TOTAL = 2**25  # elements that are added up in one call, where an output is one number
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
+OF_A_TENSOR = (
+    4  # times as many elements a tensor may have, one with a dimension twice or with sizes that are no dimensions
+)
 OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what another case has
 MOST_SQUARE = 1024  # rows and columns, in one call
 
@@ -112,7 +116,7 @@ def at_usual_sizes(
     others = itertools.islice(itertools.chain(first, zip(tried[PLAIN:], kinds)), MOST_USUAL - PLAIN)  # noqa: B905
     has_total = True  # an output that is one number; unless a call shows that there is none
     for place, (sizes, kind) in enumerate(itertools.chain(given, others)):
-        if sizes is None or math.prod(sizes.values()) > MOST_MANY:
+        if sizes is None or _places(problem, sizes) > MOST_MANY:
             continue
         is_long, sizes = sizes in long, oracle.in_form(sizes, kind.scalars)
         case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))
@@ -150,7 +154,7 @@ def _has_total(proof: Proof, *, is_whole: bool = False) -> bool:
 def _total(problem: Problem, workloads: Sequence[Workload]) -> dict[str, int]:
     """The sizes of the largest workload, as much of it as one call adds up: partial sums of it fill more than a block."""
     sizes = max((dict(one.sizes) for one in workloads), key=lambda one: math.prod(one.values()))
-    while math.prod(sizes.values()) > MOST_TOTAL:
+    while _places(problem, sizes) > MOST_TOTAL and max(sizes.values(), default=1) > 1:
         rows = [dim for dim in sizes if dim not in columns_of(problem) and sizes[dim] > 1]
         largest = max(rows or sizes, key=lambda dim: sizes[dim])
         sizes[largest] //= 2
@@ -237,7 +241,7 @@ def _sizes(problem: Problem, dim: str, size: int, stream: random.Random) -> dict
     others, rows = _others(problem, dim)
     sizes = {dim: size} | {name: stream.choice(OTHERS) for name in others}
     for place, name in enumerate(rows):
-        left = max(LEAST_ROWS if place == 0 else 1, MOST // math.prod(sizes.values()))
+        left = max(LEAST_ROWS if place == 0 else 1, MOST // _places(problem, sizes))
         is_few = stream.random() < OFTEN_FEW
         drawn = round(math.exp(stream.uniform(*map(math.log, ROWS)))) if is_few else ROWS[1]
         sizes[name] = min(left, drawn if place == 0 else stream.randint(1, 3))
@@ -251,7 +255,7 @@ def _long(problem: Problem, workloads: Sequence[Workload], by_places: Collection
         others, rows = _others(problem, dim)
         small = dict.fromkeys(others, OTHERS[0]) | dict.fromkeys((name for name in rows if name != dim), 1)
         longest = max(dict(one.sizes).get(dim, 0) for one in workloads)
-        size = min(longest, MOST_MANY // math.prod(small.values()))
+        size = min(longest, MOST_MANY // _places(problem, small))
         if size > MOST_ROWS[1]:
             yield {dim: size} | small
 
@@ -260,15 +264,23 @@ def _many_rows(
     problem: Problem, workload: Workload, near: Sequence[tuple[str, int]], ends: tuple[int, int], stream: random.Random
 ) -> dict[str, int] | None:
     """One of the largest sizes at which there may be so many rows, along their longest dimension; None where there can be none."""
-    able = [one for one in near if one[1] * ends[0] <= MOST_MANY and _others(problem, one[0])[1]]
+    places = {one: _places(problem, dict([one])) for one in near if _others(problem, one[0])[1]}
+    able = [one for one, count in places.items() if count * ends[0] <= MOST_MANY]
     if not able:
         return None
-    most = min(ends[1], MOST_MANY // able[0][1])
+    most = min(ends[1], MOST_MANY // min(places[one] for one in able))
     many = round(math.exp(stream.uniform(math.log(ends[0]), math.log(most))))
-    dim, size = stream.choice([one for one in able if one[1] * many <= MOST_MANY][-LARGEST:])
+    dim, size = stream.choice([one for one in able if places[one] * many <= MOST_MANY][-LARGEST:])
     others, rows = _others(problem, dim)
     longest = max(rows, key=lambda name: dict(workload.sizes).get(name, 0))
     return {dim: size} | dict.fromkeys(others, OTHERS[0]) | dict.fromkeys(rows, 1) | {longest: many}
+
+
+def _places(problem: Problem, sizes: Mapping[str, int]) -> int:
+    """The product of sizes, those that are not named being one; more where a tensor has many more elements than that."""
+    known = dict.fromkeys(problem.dimensions, 1) | dict(sizes)
+    elements = max((math.prod(shape_of(spec, known)) for spec in problem.inputs), default=0)
+    return max(math.prod(sizes.values()), elements // OF_A_TENSOR, 1)
 
 
 def _others(problem: Problem, dim: str) -> tuple[list[str], list[str]]:

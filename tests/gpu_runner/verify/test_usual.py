@@ -26,6 +26,7 @@ from gpu_runner.verify.usual import (
     MOST_ROWS,
     MOST_SQUARE,
     MOST_USUAL,
+    OF_A_TENSOR,
     OPERATIONS,
     PLAIN,
     USUAL,
@@ -89,6 +90,27 @@ def test_what_is_added_up_to_one_number_has_a_call_of_the_largest_workload(
         found = list(at_usual_sizes(oracle, problem.workloads, ("float32",), Draws.fresh(), ()))
     assert [call.sizes for call in found if call.sizes["N"] == 2097160] == sizes
     assert all(not call.proof.wanted and call.operations == operations for call in found if call.sizes["N"] == 2097160)
+
+
+PLANES = """
+import torch
+
+def reference(x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x) + shift
+
+INPUTS = {"x": "B 8 S S", "shift": "8 1 1"}
+WORKLOADS = [{"B": 16, "S": 224}]
+"""
+
+
+def test_calls_with_a_dimension_twice_are_no_larger_than_others() -> None:
+    problem = parse_problem(PLANES)
+    with opened(reference_session("reference", problem.source, surroundings(), gpu=False), surroundings()) as session:
+        oracle = Oracle.open(problem, session, 1)
+        called = list(at_usual_sizes(oracle, problem.workloads, ("float32",), Draws.fresh(), ()))
+    elements = [tensor.numel() for call in called for tensor in call.proof.inputs.values()]
+    assert len(called) >= 4
+    assert max(elements) <= OF_A_TENSOR * MOST_MANY
 
 
 @pytest.mark.parametrize(("name", "along"), [("rms_norm", "H"), ("cross_entropy", "V")])
