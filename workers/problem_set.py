@@ -154,7 +154,9 @@ def work_through(
                 waiting.cancel()
             raise
     if tools.measure is not None:
-        _time_all(out, tools.measure, results, {name: sources[name] for name in names}, limit_s, say)
+        own = {name: sources[name] for name in names}
+        _time_all(out, tools.measure, results, own, limit_s, say)
+        _take_apart(out, tools, results, own, jobs, limit_s, say)
     return [results.entries[name] for name in names]
 
 
@@ -179,6 +181,55 @@ def _time_all(
         told = ", ".join(f"{ratio:.2f} times as fast as {name_of(one)}" for one, ratio in timed.speedups.items())
         said = "; ".join(filter(None, (told, timed.untimed, timed.sentence if timed.outcome not in proved else "")))
         say(f"[{number}/{len(waiting)} timed] {entry.problem}: in {seconds:.0f} s {said}")
+
+
+def _take_apart(
+    out: Path,
+    tools: SuiteTools,
+    results: Results,
+    sources: Mapping[str, str],
+    jobs: int,
+    limit_s: float,
+    say: Callable[[str], None],
+) -> None:
+    """Hold what is right and behind a baseline beside a program of proved parts, which leaves products to torch's libraries."""
+    entries = [results.entries[name] for name in sources]
+    behind = [entry for entry in entries if entry.is_behind and not (entry.in_parts or entry.not_in_parts)]
+    with ThreadPoolExecutor(jobs) as pool:
+        asked = [
+            pool.submit(_in_parts, tools.compose, sources[e.problem], out / "composed" / e.problem, limit_s)
+            for e in behind
+        ]
+        made = [one.result() for one in asked]
+    for entry, program in zip(behind, made, strict=True):
+        if isinstance(program, str):
+            results.add(replace(entry, not_in_parts=_first_of(program)))
+            continue
+        assert tools.measure is not None, "what has no times is not behind"
+        measure = functools.partial(tools.measure, sources[entry.problem], program.source, limit_s)
+        timed = _timed(replace(entry, speedups={}, untimed=""), measure)
+        if timed.outcome is not entry.outcome or not timed.speedups:
+            results.add(replace(entry, not_in_parts=timed.sentence or timed.untimed))
+            continue
+        path = out / "kernels" / entry.problem
+        path.with_stem(f"{path.stem}_in_parts").write_text(program.source, encoding="utf-8")
+        results.add(replace(entry, in_parts=timed.speedups, in_parts_torch=program.left_to_torch))
+        told = ", ".join(f"{ratio:.2f} times as fast as {name_of(one)}" for one, ratio in timed.speedups.items())
+        say(f"{entry.problem}, in parts with {program.left_to_torch} operators left to torch: {told}")
+
+
+def _in_parts(
+    compose: Callable[[str, Path, float], Composition | str], source: str, run: Path, limit_s: float
+) -> Composition | str:
+    """A program of proved parts, proved as a whole; or why there is none."""
+    try:
+        made = compose(source, run, limit_s)
+    except UserFacingError as error:
+        return error.failure.message
+    if isinstance(made, str) or made.verdict.status is Status.passed:
+        return made
+    said = [each.message for each in made.verdict.evidence[:1]]
+    return ": ".join([made.verdict.status.value, *said])
 
 
 def _timed(entry: Entry, measure: Callable[[], BenchmarkResult]) -> Entry:

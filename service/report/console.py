@@ -105,9 +105,18 @@ def problem_set_section(entries: Sequence[Entry]) -> str:
         for reason, chosen in reasons(entries)
     ]
     composed = [
-        (code(e.problem), str(e.parts), str(e.left_to_torch), *(_speedup(e, name) for name in BASELINES))
+        (code(e.problem), str(e.parts), str(e.left_to_torch), *(_speedup(e.speedups, name) for name in BASELINES))
         for e in entries
         if e.outcome is ProblemOutcome.composed
+    ]
+    in_parts = [
+        (
+            code(e.problem),
+            *(_speedup(each, name) for each in (e.speedups, e.in_parts) for name in BASELINES),
+            str(e.in_parts_torch),
+        )
+        for e in entries
+        if e.in_parts
     ]
     against = [f"times as fast as {name_of(name)}" for name in BASELINES]
     header = ("composed", "calls of proved parts", "operators left to torch", *against)
@@ -115,6 +124,11 @@ def problem_set_section(entries: Sequence[Entry]) -> str:
         table(("level", *COUNTED, *(outcome.value for outcome in ProblemOutcome)), shown, range(1, 15)),
         _fast(rows),
         table(header, composed, range(1, 5)),
+        table(
+            ("behind without torch", *against, *(f"in parts: {words}" for words in against), "operators left to torch"),
+            in_parts,
+            range(1, 6),
+        ),
         table(("no proved kernel of the whole for", "problems", "such as"), by_reason, (1,)),
     )
 
@@ -134,14 +148,14 @@ def _faster(entries: Sequence[Entry], baseline: str) -> str:
     return DASH if share is None else str(round(share * len(entries)))
 
 
-def _speedup(entry: Entry, baseline: str) -> str:
-    return f"{entry.speedups[baseline]:.2f}" if baseline in entry.speedups else DASH
+def _speedup(speedups: Mapping[str, float], baseline: str) -> str:
+    return f"{speedups[baseline]:.2f}" if baseline in speedups else DASH
 
 
 def _fast(rows: Sequence[tuple[str, Sequence[Entry]]]) -> str:
     lines = []
     for level, entries in rows:
-        any_composed = any(entry.outcome is ProblemOutcome.composed for entry in entries)
+        any_composed = any(entry.outcome is ProblemOutcome.composed or entry.in_parts for entry in entries)
         for baseline, composed in itertools.product(BASELINES, (False, True) if any_composed else (False,)):
             shares = [fast_p(entries, baseline, threshold, composed=composed) for threshold in THRESHOLDS]
             if any(share is not None for share in shares):

@@ -114,7 +114,8 @@ class Bench:
             return BenchmarkResult(
                 (WorkloadTiming(Workload(()), Pass.forward, lacking, None, None, None),), False, "", None
             )
-        timings = (Timing("candidate", 1.0), *(Timing(name, time) for name, time in self.times.items()))
+        own = 3.0 if "behind" in source and candidate != "# composed" else 1.0
+        timings = (Timing("candidate", own), *(Timing(name, time) for name, time in self.times.items()))
         row = WorkloadTiming(Workload(()), Pass.forward, timings, None, None, None)
         return BenchmarkResult((row,), False, "a GPU", None)
 
@@ -296,6 +297,27 @@ def test_what_is_refused_as_a_whole_is_composed_and_never_counted_as_one_program
     shown = problem_set_section(entries)
     assert "| `p0.py` | 3 | 5 | 1.60 |" in shown
     assert "| `all` | right | eager |" in shown and "| `all` | right or composed | eager |" in shown
+
+
+def test_what_is_behind_is_held_beside_a_program_of_parts_which_counts_as_composed(tmp_path: Path) -> None:
+    words = ("behind", "behind alone", "behind untraced", "right", "pool")
+    folder = folder_of(tmp_path, **{f"p{number}": word for number, word in enumerate(words)})
+    bench = Bench({"eager": 2.0, "torch_compile": 1.5})
+    entries = bench.over(folder, tmp_path / "out")
+    assert [(entry.speedups["torch_compile"], dict(entry.in_parts), entry.not_in_parts) for entry in entries] == [
+        (0.5, {"eager": 2.0, "torch_compile": 1.5}, ""),
+        (0.5, {}, "no part of it saves memory traffic"),
+        (0.5, {}, "it draws random numbers"),
+        (1.5, {}, ""),
+        (1.5, {}, ""),
+    ]
+    assert [fast_p(entries, "torch_compile", 1.0, composed=composed) for composed in (False, True)] == [1 / 5, 3 / 5]
+    assert (tmp_path / "out/kernels/p0_in_parts.py").read_text() == "# composed"
+    assert (tmp_path / "out/kernels/p0.py").read_text() == "# p0"
+    assert "| `p0.py` | 0.67 | 0.50 | 2.00 | 1.50 | 5 |" in problem_set_section(entries)
+    measured = [*bench.measured]
+    assert bench.over(folder, tmp_path / "out") == entries
+    assert bench.measured == measured
 
 
 def test_what_is_too_large_for_the_interpreter_is_not_composed_there(tmp_path: Path) -> None:
