@@ -156,7 +156,8 @@ def work_through(
     if tools.measure is not None:
         own = {name: sources[name] for name in names}
         _time_all(out, tools.measure, results, own, limit_s, say)
-        _take_apart(out, tools, results, own, jobs, limit_s, say)
+        kernels = {name: kernel_name(names[name]) for name in names}
+        _take_apart(out, tools, results, own, kernels, jobs, limit_s, say)
     return [results.entries[name] for name in names]
 
 
@@ -188,6 +189,7 @@ def _take_apart(
     tools: SuiteTools,
     results: Results,
     sources: Mapping[str, str],
+    kernels: Mapping[str, str],
     jobs: int,
     limit_s: float,
     say: Callable[[str], None],
@@ -196,9 +198,10 @@ def _take_apart(
     entries = [results.entries[name] for name in sources]
     behind = [entry for entry in entries if entry.is_behind and not (entry.in_parts or entry.not_in_parts)]
     with ThreadPoolExecutor(jobs) as pool:
+        at = ((entry.problem, sources[entry.problem], kernels[entry.problem]) for entry in behind)
         asked = [
-            pool.submit(_in_parts, tools.compose, sources[e.problem], out / "composed" / e.problem, limit_s)
-            for e in behind
+            pool.submit(_in_parts, tools, source, kernel, out / "composed" / name, limit_s)
+            for name, source, kernel in at
         ]
         made = [one.result() for one in asked]
     for entry, program in zip(behind, made, strict=True):
@@ -218,12 +221,14 @@ def _take_apart(
         say(f"{entry.problem}, in parts with {program.left_to_torch} operators left to torch: {told}")
 
 
-def _in_parts(
-    compose: Callable[[str, Path, float], Composition | str], source: str, run: Path, limit_s: float
-) -> Composition | str:
-    """A program of proved parts, proved as a whole; or why there is none."""
+def _in_parts(tools: SuiteTools, source: str, kernel: str, run: Path, limit_s: float) -> Composition | str:
+    """A program of proved parts, proved as a whole, at small sizes where its own are many; or why there is none."""
     try:
-        made = compose(source, run, limit_s)
+        compiled = tools.compile(source, kernel, limit_s)
+        problem = source if compiled.elements <= MOST_ELEMENTS_COMPOSED else compiled.small
+        if problem is None:
+            return f"its own sizes have {compiled.elements:,} elements to compare, and it has no smaller ones"
+        made = tools.compose(problem, run, limit_s)
     except UserFacingError as error:
         return error.failure.message
     if isinstance(made, str) or made.verdict.status is Status.passed:
