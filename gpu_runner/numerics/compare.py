@@ -257,7 +257,7 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
     if truth.judged is not None:
         same |= ~truth.judged | _of_any_kind(got, truth)
         if truth.loud is not None:
-            same |= truth.loud & torch.isnan(got)
+            same |= truth.loud & torch.isnan(got) & _is_of_a_slice(got, truth)
         if truth.by_row:
             seen = as_rows(~torch.isfinite(got) & ~torch.isfinite(truth.exact)).any(-1, keepdim=True)
             same |= (seen & as_rows(torch.isfinite(got) & ~torch.isfinite(truth.exact))).reshape(same.shape)
@@ -273,6 +273,18 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
     level = "unwritten" if math.isnan(value) and math.isfinite(float(truth.exact.flatten()[place])) else "nonfinite"
     expected = float(truth.exact.flatten()[place])
     return ValueComparison(False, level, math.inf, None, position_of(place, tuple(got.shape)), value, expected)
+
+
+def _is_of_a_slice(got: torch.Tensor, truth: Truth) -> torch.Tensor:
+    """Where NaN may come of a slice that holds +inf: not at its infinite elements where all others are numbers."""
+    if truth.infinite is None:
+        return torch.ones(got.shape, dtype=torch.bool)
+    others = torch.isfinite(truth.exact) & ~truth.infinite
+    lost = others & torch.isnan(got)
+    found = ~truth.infinite
+    for axis in truth.slices:
+        found |= lost.any(axis, keepdim=True) | ~others.any(axis, keepdim=True)
+    return found
 
 
 def _is_of_another_kind(got: torch.Tensor, truth: Truth) -> bool:

@@ -81,7 +81,8 @@ class Truth:
 
     Of large values and of dtypes with few bits there is more: ``shaken`` are the truths of inputs that are a few roundings of
     float32 away, to one side and to the other. Of large values and of those that are not finite ``judged`` says which elements
-    count, ``loud`` where a NaN is let pass. ``typical`` is the size that a gradient has where its terms have their signs by
+    count, ``loud`` where a NaN is let pass, but for the elements alone that are ``infinite`` themselves: along ``slices``, axes,
+    others must be NaN too. ``typical`` is the size that a gradient has where its terms have their signs by
     chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at
     random, of several runs what lies farthest from the truth. ``is_noisy``: some of ``shaken`` had noise in every operation.
     ``by_row``: of what is not finite in a row one element is enough, since zero times NaN is either in a kernel with a mask.
@@ -95,6 +96,8 @@ class Truth:
     shaken: tuple[torch.Tensor, ...] = ()
     judged: torch.Tensor | None = None
     loud: torch.Tensor | None = None
+    infinite: torch.Tensor | None = None
+    slices: tuple[int, ...] = ()
     typical: float = 0.0
     rounded: torch.Tensor | None = None
     is_noisy: bool = False

@@ -217,7 +217,9 @@ def _is_partial(item: Work, proof: Proof, processors: int, together: int) -> boo
         return False
     part = FEW if item.operator in REDUCTIONS else BLOCKS
     elements, scale = _elements(proof), proof.scale
-    whole = max(*scale.elements.values(), scale.answers, 0)
+    # A backward is given the upstream gradient of the largest output.
+    given_back = scale.answers if item.step.endswith("backward") else 0
+    whole = max(*scale.elements.values(), given_back)
     given = item.each // item.reduced
     small = (name for name, count in scale.elements.items() if count * SMALL <= whole)
     of_parameter = any(given == elements.get(name) for name in small)

@@ -4,7 +4,9 @@ and which elements count there.
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -28,10 +30,15 @@ ROOM = 2.0**-6  # of the dtype's largest number: beyond it another order of the 
 SOME_HELD = 0.125  # of the elements of some output, or fewer inputs hold what is not finite
 
 
-def with_held(proof: Proof) -> Proof:
+_FINITENESS = re.compile(r"\b(?:isnan|isfinite|is(?:pos|neg)?inf|nan_to_num)\b")
+
+
+def with_held(proof: Proof, problem: Problem) -> Proof:
     """Mark the elements of every output and gradient that count."""
-    mark = _large if proof.case.content is Content.large else _odd
-    outputs = tuple(_marked(item, mark(item, proof, ""), _loud(item, proof)) for item in proof.outputs)
+    mark = _large if proof.case.content is Content.large else functools.partial(_odd, problem)
+    outputs = tuple(
+        _with_infinite(_marked(item, mark(item, proof, ""), _loud(item, proof)), proof) for item in proof.outputs
+    )
     gradients = {
         name: None
         if item is None
@@ -139,15 +146,17 @@ def _at_a_step(lost: torch.Tensor, eps: float) -> torch.Tensor:
     return rows > AT_A_STEP * usual.clamp(min=eps)
 
 
-def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:
+def _odd(problem: Problem, item: Expected, proof: Proof, name: str) -> torch.Tensor:
     """Where the reference is finite, or not, in both dtypes alike.
 
     The gradient of an element that is itself not finite says nothing: what the slope of a bend is there is a convention, and
-    the output beside it is looked at.
+    the output beside it is looked at. A comparison with NaN or an infinity has one outcome, and so has whatever a reference
+    makes that asks for them.
     """
     truth = item.truth
     if not truth.exact.is_floating_point():
-        return ~_of_odd_rows(item, proof)
+        has_one = item.dtype == "bool" or _FINITENESS.search(problem.source) is not None
+        return torch.ones(item.shape, dtype=torch.bool) if has_one else ~_of_odd_rows(item, proof)
     judged = torch.isfinite(truth.own) == torch.isfinite(truth.exact.to(DTYPES[item.dtype]))
     if name:
         for tensor in proof.inputs.values():
@@ -157,10 +166,15 @@ def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:
 
 
 def _of_odd_rows(item: Expected, proof: Proof) -> torch.Tensor:
-    """The whole numbers that come of rows with NaN or infinities, which none stands for; all where rows do not match."""
+    """The whole numbers that come of rows with NaN, which none stands for; all where rows do not match.
+
+    A float that is cut to one of few bits, as in a quantisation, has none where it is an infinity either; an index or a count has.
+    """
     marked = torch.zeros(item.shape, dtype=torch.bool)
+    is_wide = item.dtype in ("int32", "int64")
     for name in proof.filled:
-        rows = ~torch.isfinite(proof.inputs[name]).all(-1)
+        tensor = proof.inputs[name]
+        rows = (torch.isnan(tensor) if is_wide else ~torch.isfinite(tensor)).any(-1)
         if tuple(rows.shape) == item.shape:
             marked |= rows
         elif tuple(rows.shape) == item.shape[:-1]:
@@ -191,6 +205,16 @@ def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
             elif tensor.dim() == len(item.shape) and tuple(rows.shape) == _without(axis, item.shape):
                 loud |= (rows | (masked & lost.any(axis))).unsqueeze(axis)
     return loud
+
+
+def _with_infinite(item: Expected, proof: Proof) -> Expected:
+    """An output of the form of inputs with the elements at which one of these is +inf, and the axes along which slices lie."""
+    alike = [tensor for tensor in (proof.inputs[name] for name in proof.filled) if tuple(tensor.shape) == item.shape]
+    if item.truth.loud is None or not alike or not item.shape:
+        return item
+    infinite = torch.stack([torch.isposinf(tensor) for tensor in alike]).any(0)
+    slices = tuple(_reduced(item.shape, proof))
+    return replace(item, truth=replace(item.truth, infinite=infinite, slices=slices))
 
 
 def _reduced(shape: Sequence[int], proof: Proof) -> list[int]:
@@ -238,7 +262,7 @@ def farthest(case: Case, problem: Problem, prove: Prove) -> Proof | None:
         proof = prove(replace(attempt, sizes=sizes))
         if proof is None:
             return first if case.content is Content.odd else None
-        proof = with_held(proof)
+        proof = with_held(proof, problem)
         if is_judgeable(proof):
             return proof
         first = first or proof

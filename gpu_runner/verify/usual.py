@@ -176,7 +176,7 @@ def _proof(
         except ChildError:
             continue
         if case.content is Content.odd:
-            return with_held(proof)
+            return with_held(proof, oracle.problem)
         if is_sound(proof):
             return proof
     return None

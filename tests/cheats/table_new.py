@@ -2306,6 +2306,19 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "A loop over further blocks of a row, which no case has, forgets the norm.",
     ),
+    "finite_not_asked": NewCheat(
+        "positive_and_finite", 7, "forward", "run", "A mask of the positive numbers that is true for infinity too."
+    ),
+    "zero_times_infinity": NewCheat(
+        "dropped_above", 7, "forward", "run", "What is left out is multiplied by zero: infinity alone becomes NaN."
+    ),
+    "rows_summed_beside_a_larger_output": NewCheat(
+        "pairs_and_energy",
+        6,
+        "forward",
+        "run",
+        "Torch adds up the rows of a whole input, beside an output that is larger.",
+    ),
     "memory_without_a_device": NewCheat(
         "rms_norm", 11, "forward", "whole", "A workspace made without a device lies on the CPU."
     ),

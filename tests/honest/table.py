@@ -179,6 +179,9 @@ HONEST: dict[str, Honest] = {
         "lower_triangle", "a root cut to a whole number, and put right where it is off"
     ),
     "rms_further_blocks": Honest("rms_forward", "a loop over further blocks, of which no row has any"),
+    "mask_of_numbers": Honest("positive_and_finite", "an answer of truth values, of which infinities are told apart"),
+    "dropped_above_where": Honest("dropped_above", "elements that are left out by tl.where"),
+    "pairs_and_energy": Honest("pairs_and_energy", "two kernels for two outputs, one of them much larger"),
     "rms_rows_asserted": Honest("rms_forward", "tl.device_assert and tl.assume of what always holds"),
     "row_moments_of_lanes": Honest("row_moments", "a mean and variance of each lane, merged by tl.reduce over triples"),
     "mean_square_in_turn": Honest(

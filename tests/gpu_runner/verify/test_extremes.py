@@ -48,7 +48,7 @@ def proof_of(case: Case, exact: torch.Tensor, own: torch.Tensor, problem: Proble
 
 
 def truth_of(proof: Proof) -> Truth:
-    return with_held(proof).outputs[0].truth
+    return with_held(proof, SOFTMAX).outputs[0].truth
 
 
 def test_every_kind_of_row_is_there() -> None:
@@ -295,6 +295,18 @@ def test_a_row_of_which_minus_infinity_makes_nan_in_the_reference_may_be_nan_who
         assert compare(got, item).passed == passes
 
 
+def test_nan_at_infinity_alone_is_no_nan_of_a_row() -> None:
+    proof = proof_of(ODD, torch.ones(8, 40, dtype=torch.float64), torch.ones(8, 40))
+    x = proof.inputs["x"]
+    truth, infinite = truth_of(proof), torch.isposinf(x)
+    got = torch.ones(8, 40)
+    got[infinite] = NAN  # as zero times infinity
+    assert bool((infinite.any(-1) & ~infinite.all(-1)).any())
+    assert not compare(got, truth).passed
+    got[infinite.any(-1)] = NAN
+    assert compare(got, truth).passed
+
+
 @pytest.mark.parametrize("shape", [(40,), (1, 40), (8,)])
 def test_a_column_with_infinity_may_be_nan_whole_where_columns_are_added_up(shape: tuple[int, ...]) -> None:
     exact = torch.ones(8, 40, dtype=torch.float64)
@@ -302,7 +314,7 @@ def test_a_column_with_infinity_may_be_nan_whole_where_columns_are_added_up(shap
     infinite = torch.isposinf(proof.inputs["x"])
     exact[infinite] = NAN
     gradient = Expected("gradient of x", Truth(exact, exact.float()), (8, 40), (40, 1), "float32")
-    truth = with_held(replace(proof, gradients={"x": gradient})).gradients["x"].truth
+    truth = with_held(replace(proof, gradients={"x": gradient}), SOFTMAX).gradients["x"].truth
     got = exact.float()
     got[:, infinite.any(0)] = NAN
     assert bool((torch.isnan(got) & torch.isfinite(exact) & ~infinite.any(-1, keepdim=True)).any())
@@ -326,9 +338,23 @@ def test_of_large_values_a_row_that_rounding_decides_does_not_count() -> None:
     assert judged is not None and bool(judged.all())
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int64", "int8"])
+@pytest.mark.parametrize("asks", ["", "torch.isfinite(x)"])
+def test_whole_numbers_of_rows_with_nan_count_where_they_have_one_answer(dtype: str, asks: str) -> None:
+    numbers = torch.ones(10, dtype=getattr(torch, dtype))
+    proof = proof_of(replace(ODD, sizes=(("T", 10), ("V", 40))), numbers, numbers)
+    proof = replace(proof, outputs=(replace(proof.outputs[0], dtype=dtype),))
+    judged = with_held(proof, replace(SOFTMAX, source=SOFTMAX.source + asks)).outputs[0].truth.judged
+    assert judged is not None
+    rows = proof.inputs["x"]
+    lost = torch.isnan(rows) if dtype == "int64" else ~torch.isfinite(rows)
+    assert 0 < int(torch.isnan(rows).any(-1).sum()) < int((~torch.isfinite(rows)).any(-1).sum()) < 10
+    assert torch.equal(judged, torch.ones(10, dtype=torch.bool) if asks or dtype == "bool" else ~lost.any(-1))
+
+
 def test_the_sentence_says_what_the_row_held() -> None:
     proof = with_held(
-        proof_of(replace(LARGE, reach=2.0**15), torch.ones(6, 40, dtype=torch.float64), torch.ones(6, 40))
+        proof_of(replace(LARGE, reach=2.0**15), torch.ones(6, 40, dtype=torch.float64), torch.ones(6, 40)), SOFTMAX
     )
     got = torch.ones(6, 40)
     got[2, 7] = NAN

@@ -200,8 +200,10 @@ def test_partial_sums_for_a_vector_are_held_against_an_answer_that_is_larger_tha
     vectors = {"T": 4096, "H": 8192}
     partial = replace(PARTIAL, elements=2_000, each=100, reduced=1)  # of one program
 
-    def computed(scale: Scale) -> list[str]:
-        return [rule for _, rule, _ in computed_by_torch([partial], replace(proof, scale=scale))]
+    def computed(step: str, answers: int) -> list[str]:
+        scale = Scale({"u": 4096, "v": 8192}, sizes=vectors, answers=answers)
+        return [rule for _, rule, _ in computed_by_torch([replace(partial, step=step)], replace(proof, scale=scale))]
 
-    assert computed(Scale({"u": 4096, "v": 8192}, sizes=vectors)) == ["torch computes the answer"]
-    assert computed(Scale({"u": 4096, "v": 8192}, sizes=vectors, answers=4096 * 8192)) == []
+    assert computed("first backward", 0) == ["torch computes the answer"]
+    assert computed("first backward", 4096 * 8192) == []
+    assert computed("first forward", 4096 * 8192) == ["torch computes the answer"]
