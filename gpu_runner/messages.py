@@ -957,12 +957,12 @@ class FindRounding(Request[RoundedValues]):
 class CompareGraph(Request[bool]):
     """Whether a graph gives the outputs and gradients of the reference.
 
-    ``masked``: the last element of each row of activations is minus infinity.
+    ``last``: the last element of each row of activations, where it is not drawn as the others are.
     """
 
     at: TraceSizes
     graph: Graph
-    masked: bool
+    last: float | None
 
 
 class ModelTensor(ChildMessage):
