@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 import types
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

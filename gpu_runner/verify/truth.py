@@ -33,6 +33,7 @@ from gpu_runner.messages import (
     ReferenceValues,
     ShapedCall,
     ShapedTensor,
+    TrafficBytes,
     TruthKinds,
 )
 from gpu_runner.numerics.compare import FLOAT32_STEP, Truth, natural_error, rms
@@ -67,9 +68,9 @@ LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are ex
 LOST = 0.1  # of a row's size: an error that leaves nothing of the answer
 SETTLED = 1e-3  # of its size: how far the truth may move with inputs that are a few roundings of float32 away
 MOST_RESTARTS = 8  # of the reference's process, seconds each on a GPU
-# Of a process's memory what a forward may make in the dtype of a case: it is asked for in float64 too, and up to eleven times, on
-# the host by one core.
-OF_MEMORY, OF_HOST_MEMORY = 64, 512
+# Of a process's memory what may live of what a forward makes in the dtype of a case: it is asked for in float64 too, and up to
+# eleven times, on the host by one core, whose time is what it makes in all.
+OF_MEMORY, OF_HOST_MEMORY, MOST_MADE_AGAIN = 64, 512, 8
 FEW_ELEMENTS = 2**13  # of all inputs: what is made of fewer fits
 MOST_DRAWN_ANEW = 2**24  # elements of a module's parameters; of more the host takes ten seconds and more for five draws
 MOST_WHOLE, MOST_OF_ROWS = (
@@ -297,10 +298,14 @@ class Oracle:
 
     def made_bytes(self, case: Case) -> int:
         """What the operators of the reference's forward make; 0 where it does not run on shapes alone."""
+        traffic = self._traffic(case)
+        return 0 if traffic is None else traffic.made
+
+    def _traffic(self, case: Case) -> TrafficBytes | None:
         try:
-            return self.session.call(MeasureTraffic(self.on_shapes(case))).message.made
+            return self.session.call(MeasureTraffic(self.on_shapes(case))).message
         except (ChildError, MalformedReply):
-            return 0
+            return None
 
     def _placed(self, case: Case) -> Case:
         """The case at sizes that the reference takes, and that fit."""
@@ -351,7 +356,8 @@ class Oracle:
     def _taken_bytes(self, case: Case, most: int) -> int:
         elements = sum(math.prod(shape_of(spec, case.size_of)) for spec in self.problem.inputs)
         given: int = elements * DTYPES[case.dtype].itemsize
-        return given if elements <= FEW_ELEMENTS or given > most else given + self.made_bytes(case)
+        traffic = None if elements <= FEW_ELEMENTS or given > most else self._traffic(case)
+        return given if traffic is None else given + max(traffic.live, traffic.made // MOST_MADE_AGAIN)
 
     def ask_ahead(self, case: Case) -> None:
         """Begin to make the inputs of a case that comes later."""

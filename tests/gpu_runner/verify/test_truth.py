@@ -48,6 +48,22 @@ WORKLOADS = [{"B": 4, "N": 512}]
 """
 
 
+LOOP = """
+import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    threshold = x.amax(-1, keepdim=True)
+    for _ in range({times}):
+        threshold = threshold - (x - threshold).relu().sum(-1, keepdim=True).gt(1).float()
+    return (x - threshold).relu()
+
+
+INPUTS = {{"x": "T H"}}
+WORKLOADS = [{{"T": 64, "H": 512}}]
+"""
+
+
 NORMED = """
 import torch
 
@@ -180,6 +196,15 @@ def test_a_reference_that_takes_too_much_memory_is_asked_for_other_cases_afterwa
         monkeypatch.setattr(session, "call", ended)
         assert oracle.prove(case, None) is None
         assert oracle.prove(case, None) is not None
+
+
+@pytest.mark.parametrize(("times", "rows"), [(1, 8), (20, 8), (200, 1)])
+def test_what_a_loop_frees_counts_an_eighth(times: int, rows: int) -> None:
+    problem = parse_problem(LOOP.format(times=times))
+    case = Case("wide", (("T", 8), ("H", 2**17)), "float32", 1)
+    with opened(reference_session("reference", problem.source, surroundings(), gpu=False), surroundings()) as session:
+        oracle = Oracle.open(problem, session, 1)
+        assert oracle.asked(oracle._placed(case)).case.size_of == {"T": rows, "H": 2**17}
 
 
 def test_each_input_is_changed_before_the_backward_where_it_is_dense_and_where_it_is_not() -> None:
