@@ -783,7 +783,9 @@ class _Plan:
         sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
         fixed = _fixed([spec for spec in self.problem.inputs if dim in spec.dims])
         least = size * (few[1] if is_beyond else 1) * fixed
-        least = min(least, INTERPRETED_WORK) if self.grouped else least  # a product takes many operations for each place
+        least = (
+            min(least, INTERPRETED_WORK) if self.grouped else least
+        )  # a product takes many operations for each place
         budget = max(INTERPRETED_WIDEST, least) if self.interpreted else GPU_ELEMENTS
 
         def is_large() -> bool:  # beyond a cut by what an answer may have, too, such as of each pair of rows

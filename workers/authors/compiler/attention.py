@@ -305,7 +305,7 @@ class _Attention:
         return name
 
     def _from_output(self, result: str, stem: str) -> list[Node]:
-        """The result as a view of how it is stored before it is rounded: of probabilities that are nearly one, that is all there is."""
+        """The result before it is rounded, as a view of how it is stored: of a row with one probability rounding leaves little."""
         path = [result, *(node.name for node in self._following(result, is_forward=True))]
         back, current = list[Node](), f"{path[-1]}{EXACT}"
         for name, before in zip(reversed(path), reversed(path[:-1]), strict=False):

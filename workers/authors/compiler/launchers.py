@@ -7,12 +7,12 @@ import math
 
 from gpu_runner.contracts.graph import Expr
 from gpu_runner.contracts.reading import walk
+from workers.authors.compiler.attention import EXACT
 from workers.authors.compiler.design import ProgramDesign
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.graph import CannotCompileError, renamed
 from workers.authors.compiler.host import host_line
 from workers.authors.compiler.kernels import Store
-from workers.authors.compiler.attention import EXACT
 from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.statements import INDENT, function
 from workers.authors.protocol import SourceStyle

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts import Graph, Problem, Workload
+from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.algebra import TanhRewrite, simplified, with_shared_sums
 from workers.authors.compiler.chained import Chained, find_chained, is_chained
 from workers.authors.compiler.domain import (
@@ -21,7 +22,7 @@ from workers.authors.compiler.domain import (
     find_windows,
     nodes_behind,
 )
-from workers.authors.compiler.graph import CannotCompileError, require_well_formed
+from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of, require_well_formed
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.rounding import ROUNDED, fixed_dtype
 from workers.authors.compiler.values import TileValue, ValueNumbering, rewritten, topological
@@ -108,6 +109,17 @@ class ValueProgram:
     def multiplies(self) -> bool:
         """Whether it has products of matrices."""
         return self.product is not None or self.chained is not None
+
+    def elements(self, axes: Iterable[int], workload: Workload) -> int | None:
+        """The product of the axes' sizes in a workload, None where it does not say."""
+        given, product = numbers_of(self.problem, workload), 1
+        try:
+            for axis in axes:
+                size = self.domain.sizes[axis]
+                product *= int(evaluate(size, given)) if isinstance(size, Expr) else size
+        except CannotCompileError:
+            return None
+        return product
 
     @property
     def operands(self) -> list[TileValue]:
