@@ -1,7 +1,8 @@
 """Tells how far compiled attention and eager mode are from float64 where scores are large, in Triton's interpreter.
 
-``python -m tests.workers.compiler.distant CASES RESULTS``: both JSON files. A case is a captured problem, a kind of values and a dtype; a
-result is, for each output and gradient, the error of the candidate and of eager mode, relative to the truth's root mean square.
+``python -m tests.workers.compiler.distant CASES RESULTS``: both JSON files. A case is a captured problem, a kind of values and a
+dtype; a result is, for each output and gradient, the error of the candidate and of eager mode, relative to the truth's root mean
+square.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from workers.authors.compiler.domain import (
 from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of, require_well_formed
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.rounding import ROUNDED, fixed_dtype
-from workers.authors.compiler.values import TileValue, ValueNumbering, rewritten, topological
+from workers.authors.compiler.values import TileValue, ValueNumbering, never_negative, rewritten, topological
 
 
 def with_sigmoid_for_tanh(program: ValueProgram) -> ValueProgram:
@@ -357,7 +357,7 @@ def _save_live_values(
         if value.space != ROW or value not in forward or value not in reduced or value.op == ROUNDED or value.boolean:
             return None  # a rounded number is rounded again, so that no two of one are kept
         key = whole.get(value) or saved.setdefault(value, f"saved {len(saved)}")
-        return numbering.load(key, ROW, integer=value.integer)
+        return numbering.load(key, ROW, integer=value.integer, positive=never_negative(value))
 
     gradients = _replaced(numbering, gradients, numbers)
     for output in outputs:
