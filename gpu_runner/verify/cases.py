@@ -881,11 +881,13 @@ class _Plan:
             sizes = self._sizes(f"words {place}", (33, 90), (3, 9))
             case = self._case("other words", sizes, scalars=tuple((fixed | word).items()))
             made.append(replace(case, may_raise=True))
+        wide = [] if self.quick else [case.size_of for case in self._wide()[:1]]
         for place, end in enumerate(scalars_at_an_end(self.problem, able)):
-            case = self._case(_AT_AN_END, self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)))
-            # The spare ones serve any reference.
-            case = replace(case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),))
-            made.append(replace(case, may_raise=True))
+            # Kernels for wide rows decide by scalars too.
+            for sizes in (self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)), *wide[: MOST_ENDS - place]):
+                # The spare ones serve any reference.
+                case = self._case(_AT_AN_END, sizes, scalars=tuple((fixed | end).items()))
+                made.append(replace(case, spare=(tuple(fixed.items()),), may_raise=True))
         made += self._of_extreme_scalars(fixed, able)
         beyond = {
             f"scalars beyond {is_below}": functools.partial(scalars_beyond, is_below=is_below)
