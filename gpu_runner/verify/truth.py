@@ -229,7 +229,8 @@ class Oracle:
             among = replace(proof, inputs=inputs, laid=laid, outputs=(), gradients={})
             try:
                 known = self.with_truth(among, proof.upstream, roughly=True).expected()
-            except ChildError:
+            except ChildFailed as error:
+                self.recover(error)
                 return proof
             first = first or known
             for label, mask in idle.items():
