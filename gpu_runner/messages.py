@@ -399,7 +399,7 @@ class DifferentiateTwice(Request[ReferenceValues]):
 
 
 class TrafficBytes(ChildMessage):
-    """Bytes of a call's tensors, of what autograd keeps, and of all that operators make."""
+    """Bytes of a call's tensors, of what autograd keeps, and of what operators make: all of it, and the most that lives at once."""
 
     inputs: int
     outputs: int
@@ -407,6 +407,7 @@ class TrafficBytes(ChildMessage):
     gradients: int
     saved: int
     made: int
+    live: int
     is_loss: bool  # each output is one number
     whole: tuple[str, ...] = ()  # of role ``operations``: inputs that are read to their last element
 
@@ -957,12 +958,12 @@ class FindRounding(Request[RoundedValues]):
 class CompareGraph(Request[bool]):
     """Whether a graph gives the outputs and gradients of the reference.
 
-    ``masked``: the last element of each row of activations is minus infinity.
+    ``last``: the last element of each row of activations, where it is not drawn as the others are.
     """
 
     at: TraceSizes
     graph: Graph
-    masked: bool
+    last: float | None
 
 
 class ModelTensor(ChildMessage):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 import types
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -240,9 +239,9 @@ def agrees(state: ChildState, request: CompareGraph, tensors: list[torch.Tensor]
         return False, []  # nothing was compared
     at, graph = request.at, request.graph
     names, made = [spec.name for spec in at.inputs], make_inputs(at.inputs, at.sizes, seed=at.seed)
-    for spec, tensor in zip(at.inputs, made, strict=True) if request.masked else ():
+    for spec, tensor in zip(at.inputs, made, strict=True) if request.last is not None else ():
         if tensor.is_floating_point() and tensor.dim() and spec.init == "normal" and not spec.parameter:
-            tensor[..., -1] = -math.inf
+            tensor[..., -1] = request.last
     wanted = [name for name, _ in graph.gradients]
     leaves = [x.clone().requires_grad_(name in wanted) for name, x in zip(names, made, strict=True)]
     outputs = as_tuple(_bound(state, at)(leaves))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -164,19 +165,20 @@ def double(state: ChildState, request: DifferentiateTwice, tensors: list[torch.T
 def traffic(state: ChildState, request: MeasureTraffic, tensors: list[torch.Tensor]) -> Answer[TrafficBytes]:
     """The bytes of a workload's tensors, of what autograd keeps, and of all that is made, from a run on shapes alone."""
     arguments = on_shapes(request.call)
-    saved_bytes: dict[int, int] = {}
+    kept: list[
+        tuple[weakref.ref[torch.UntypedStorage], int]
+    ] = []  # as long as autograd keeps it: not of what has no gradient
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
-        saved_bytes[id(tensor.untyped_storage())] = tensor.numel() * tensor.element_size()
-        kept.append(tensor)
-        return tensor
+        kept.append((weakref.ref(tensor.untyped_storage()), _bytes([tensor])))
+        return tensor.detach()  # a result that its own operator kept would never be freed
 
-    kept: list[torch.Tensor] = []
     made = _Made()
     with torch.device("meta"), made, torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         value = arguments.call(state.values["reference"])
     outputs = list(value) if isinstance(value, tuple | list) else [value]
     wanted = [output for output in outputs if output.requires_grad]
+    saved_bytes = {id(storage): size for known, size in kept if (storage := known()) is not None}
     counted = TrafficBytes(
         inputs=_bytes(arguments.tensors()),
         outputs=_bytes(outputs),
@@ -184,23 +186,32 @@ def traffic(state: ChildState, request: MeasureTraffic, tensors: list[torch.Tens
         gradients=_bytes(list(arguments.leaves.values())) if wanted else 0,
         saved=sum(saved_bytes.values()),
         made=made.bytes,
+        live=made.most_bytes,
         is_loss=all(output.numel() == 1 for output in outputs),
     )
     return counted, []
 
 
 class _Made(Mode):
-    """Counts the bytes of what operators make, views of it once."""
+    """Counts the bytes of what operators make, views of it once, and the most that was not yet freed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.bytes = 0
+        self.bytes = self.most_bytes = self._live_bytes = 0
 
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         made = func(*args, **kwargs)
         of_operands = {id(tensor.untyped_storage()) for tensor in _tensors((args, kwargs))}
-        self.bytes += _bytes([one for one in _tensors(made) if id(one.untyped_storage()) not in of_operands])
+        for one in _tensors(made):
+            if id(one.untyped_storage()) not in of_operands:
+                self._live(_bytes([one]))
+                weakref.finalize(one.untyped_storage(), self._live, -_bytes([one]))
         return made
+
+    def _live(self, more: int) -> None:
+        self.bytes += max(0, more)
+        self._live_bytes += more
+        self.most_bytes = max(self.most_bytes, self._live_bytes)
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -86,6 +86,7 @@ class Truth:
     chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at
     random, of several runs what lies farthest from the truth. ``is_noisy``: some of ``shaken`` had noise in every operation.
     ``by_row``: of what is not finite in a row one element is enough, since zero times NaN is either in a kernel with a mask.
+    ``idle``: where it is not finite though the same number for all finite inputs there: a kernel need not multiply NaN by zero.
     ``terms``: how large those are that autograd adds up, each rounded, as for a tensor given twice; zero where it adds none.
     ``is_ordinary``: values, sizes and layouts are such that exact arithmetic is exact by itself, not by chance.
     """
@@ -103,6 +104,7 @@ class Truth:
     is_noisy: bool = False
     is_ordinary: bool = False
     by_row: bool = False
+    idle: torch.Tensor | None = None
     terms: float = 0.0
 
     def own_error(self) -> torch.Tensor:

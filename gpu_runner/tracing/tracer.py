@@ -41,6 +41,7 @@ from gpu_runner.tracing.unify import (
     has_shapes,
     is_instance,
     unify,
+    with_slopes_of_constants,
 )
 
 _SEED = 20_011
@@ -95,7 +96,7 @@ class Tracer:
             else:
                 if self._whole:
                     return graph
-                graph = self._bounded(self._divided(graph, triple), triple[0])
+                graph = self._bounded(with_slopes_of_constants(self._divided(graph, triple)), triple[0])
                 traced = traced_sizes(self._problem, graph.multiples, triple)
                 rounded = self._rounded(triple[0], graph)
                 return dataclasses.replace(graph, output_dtypes=narrow, rounded=rounded, traced=traced)
@@ -224,15 +225,22 @@ class Tracer:
         try:
             if is_instance(graph, base, self._trace(sizes, scalars), setting.values()):
                 return True
-            # A product with zero leaves out a term of finite numbers alone.
-            return self._agrees(graph, sizes, scalars) and self._agrees(graph, sizes, scalars, masked=True)
+            return self._agrees_at_limits(graph, sizes, scalars)
         except ChildError:
             return True
 
     def _agrees(
-        self, graph: Graph, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue], *, masked: bool = False
+        self,
+        graph: Graph,
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, ScalarValue],
+        last: float | None = None,
     ) -> bool:
-        return self._call(CompareGraph(self._at(sizes, scalars), graph, masked))
+        return self._call(CompareGraph(self._at(sizes, scalars), graph, last))
+
+    def _agrees_at_limits(self, graph: Graph, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]) -> bool:
+        """A product with zero leaves out a term of finite numbers alone, and a slope at zero may have a limit of its own."""
+        return all(self._agrees(graph, sizes, scalars, last) for last in (None, -math.inf, 0.0))
 
     def _unified(self, triple: Sequence[Mapping[str, int]]) -> Graph:
         varied, tried = variable_scalars(self._problem), set[str]()
@@ -274,9 +282,8 @@ class Tracer:
         return isinstance(value, float) and value != 0.0
 
     def _agrees_at_its_values(self, graph: Graph, sizes: Mapping[str, int]) -> bool:
-        scalars = defaults(self._problem)
         try:
-            return self._agrees(graph, sizes, scalars) and self._agrees(graph, sizes, scalars, masked=True)
+            return self._agrees_at_limits(graph, sizes, defaults(self._problem))
         except ChildError:
             return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts import Expr, Graph, Node, NodeRef, TensorMeta
 from gpu_runner.contracts.expressions import ExpressionError, Number, evaluate_expression
@@ -203,3 +203,39 @@ def _is_atom(mine: Atom, there: RawAtom, values: Mapping[str, Number]) -> bool:
     if not isinstance(there, int | float) or isinstance(there, bool):
         return True  # references are part of the structure
     return isinstance(mine, Expr) and math.isclose(evaluate_expression(mine.text, values), there, rel_tol=1e-9)
+
+
+def with_slopes_of_constants(graph: Graph) -> Graph:
+    """The graph with the gradient of ``x ** p`` zero at p = 0, as torch has it.
+
+    Torch decides by the value of p, so that no trace at another one has it; ``p * x ** (p - 1)`` is NaN there for x = 0.
+    """
+    nodes, chosen, written = {node.name: node for node in graph.nodes}, dict[str, str](), list[Node]()
+    for node in graph.nodes:
+        written.append(replace(node, args=tuple(_instead(arg, chosen) for arg in node.args)))
+        exponent = _exponent_of_slope(node, nodes)
+        if exponent is not None:
+            of, at_zero, result = (f"{node.name}_{end}" for end in ("of", "at_zero", "unless_zero"))
+            written.append(Node(of, "full", (exponent,), TensorMeta((), node.meta.dtype)))
+            written.append(Node(at_zero, "eq", (NodeRef(of), 0), TensorMeta((), "bool")))
+            written.append(Node(result, "where", (NodeRef(at_zero), 0, NodeRef(node.name)), node.meta))
+            chosen[node.name] = result
+    gradients = tuple((name, node and chosen.get(node, node)) for name, node in graph.gradients)
+    return replace(graph, nodes=tuple(written), gradients=gradients)
+
+
+def _instead(arg: Arg, chosen: Mapping[str, str]) -> Arg:
+    if isinstance(arg, tuple):
+        return tuple(NodeRef(chosen.get(a.name, a.name)) if isinstance(a, NodeRef) else a for a in arg)
+    return NodeRef(chosen.get(arg.name, arg.name)) if isinstance(arg, NodeRef) else arg
+
+
+def _exponent_of_slope(node: Node, nodes: Mapping[str, Node]) -> Expr | None:
+    """p, of an upstream gradient times ``x ** (p - 1) * p``."""
+    if node.op != "mul" or not isinstance(node.args[1], NodeRef):
+        return None
+    slope = nodes[node.args[1].name]
+    if slope.op != "mul" or not isinstance(slope.args[0], NodeRef) or not isinstance(slope.args[1], Expr):
+        return None
+    power, exponent = nodes[slope.args[0].name], slope.args[1]
+    return exponent if power.op == "pow" and power.args[1] == Expr(f"{exponent.text} - 1") else None

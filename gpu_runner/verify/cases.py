@@ -69,7 +69,7 @@ MOST_EMPTY = 4  # dimensions of rows, by turns
 MOST_ENDS = 2  # of scalars' ranges, at which there are large values, and others that are not finite
 MOST_WORDS, MOST_FLAGS = 12, 8  # cases with other texts, and with other whole numbers and truth values
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
-FEW_PROCESSORS = 4  # of them: two multiprocessors for the widest rows, one for others
+FEW_PROCESSORS = 5  # of them: two multiprocessors for the widest rows, one for others
 NARROWER = 2  # each of these has a width of at most one in so many of the one before, where there is such a case
 EVEN_ELEMENTS = 2**15  # of rows times columns that are powers of two, in one case: two tiles of most kernels
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
@@ -402,6 +402,8 @@ _SECOND_TIME, _POWER, _WIDE, _EQUAL = (
     "all equal",
 )
 _WHOLE = "whole tiles"
+_ALL_LARGE = "all dimensions large"
+_OF_TILES = (_WHOLE, _ALL_LARGE)
 _AT_AN_END = "scalars at an end"
 _SMALL_EPSILON = "small epsilon"
 _NO_EPSILON = "epsilon of zero"
@@ -413,11 +415,18 @@ EVEN = "matrices of even rows"
 _ODD_AND_WIDE = "not finite, beyond a cut"
 _BEYOND_AN_AXIS = "more rows than an axis"
 _SPECIAL, _SPECIAL_COLUMNS, _WILD = "special rows", "special columns", "drawn scales"
-_USUAL_SCALARS = (_SPECIAL, _SPECIAL_COLUMNS, _WILD, _BEYOND_AN_AXIS)  # a large epsilon hides what small rows show
+_SPECIAL_DOWN = "special rows along a dimension of rows"
+_USUAL_SCALARS = (
+    _SPECIAL,
+    _SPECIAL_COLUMNS,
+    _SPECIAL_DOWN,
+    _WILD,
+    _BEYOND_AN_AXIS,
+)  # a large epsilon hides what small rows show
 _DEALT_INDICES = tuple(
     kind for kind in Indices if kind is not Indices.ascending
 )  # which have a case with room for them
-_NOT_DEALT = (_SECOND_TIME, _SPECIAL, _SPECIAL_COLUMNS, _WILD, _SMALL_EPSILON, _BEYOND_AN_AXIS)
+_NOT_DEALT = (_SECOND_TIME, _SPECIAL, _SPECIAL_COLUMNS, _SPECIAL_DOWN, _WILD, _SMALL_EPSILON, _BEYOND_AN_AXIS)
 # Small from the start; half of a size that a scalar divides may not be divided by it.
 _FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS, _BEYOND_AN_AXIS, _ODD_AND_WIDE)
 
@@ -570,6 +579,9 @@ class _Plan:
         flat = {dim: size if dim in along else 1 for dim, size in self._sizes("row", (30, 130)).items()}
         cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
         cases.append(self._case("all ones", dict.fromkeys(named, 1)))
+        for dim in self._compared_down():  # along which special rows are one element of many
+            sizes = self._sizes(f"special along {dim}", (5, 9)) | {dim: max(self._within_pairs) + stream.randint(1, 4)}
+            cases.append(self._case(_SPECIAL_DOWN, sizes))
         if len(named) > 1:  # dimensions that are taken for one another
             cases.append(self._case(_EQUAL, self._equal(stream)))
         return cases
@@ -726,6 +738,9 @@ class _Plan:
         if not (self.interpreted and within and len(named) > 1):
             return []
         cases = []
+        if self.grouped:  # tiles in every direction, whichever of them are the output's
+            side = int(INTERPRETED_WORK ** (1 / len(named)))
+            cases.append(self._case(_ALL_LARGE, {dim: stream.randint(side * 7 // 8, side) for dim in named}))
         pairs = [*itertools.combinations(named, 2)]
         for at, pair in enumerate(stream.sample(pairs, min(len(pairs), PAIRS if self.grouped else PAIRS_BY_ROWS))):
             large = {dim: max(within) + stream.randint(1, 32) for dim in pair}
@@ -768,6 +783,9 @@ class _Plan:
         sizes = {other: stream.randint(*few) for other in _named(self.problem)} | {dim: max(1, size)}
         fixed = _fixed([spec for spec in self.problem.inputs if dim in spec.dims])
         least = size * (few[1] if is_beyond else 1) * fixed
+        least = (
+            min(least, INTERPRETED_WORK) if self.grouped else least
+        )  # a product takes many operations for each place
         budget = max(INTERPRETED_WIDEST, least) if self.interpreted else GPU_ELEMENTS
 
         def is_large() -> bool:  # beyond a cut by what an answer may have, too, such as of each pair of rows
@@ -863,11 +881,13 @@ class _Plan:
             sizes = self._sizes(f"words {place}", (33, 90), (3, 9))
             case = self._case("other words", sizes, scalars=tuple((fixed | word).items()))
             made.append(replace(case, may_raise=True))
+        wide = [] if self.quick else [case.size_of for case in self._wide()[:1]]
         for place, end in enumerate(scalars_at_an_end(self.problem, able)):
-            case = self._case(_AT_AN_END, self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)))
-            # The spare ones serve any reference.
-            case = replace(case, scalars=tuple((fixed | end).items()), spare=(tuple(fixed.items()),))
-            made.append(replace(case, may_raise=True))
+            # Kernels for wide rows decide by scalars too.
+            for sizes in (self._sizes(f"scalars at an end {place}", (20, 90), (3, 9)), *wide[: MOST_ENDS - place]):
+                # The spare ones serve any reference.
+                case = self._case(_AT_AN_END, sizes, scalars=tuple((fixed | end).items()))
+                made.append(replace(case, spare=(tuple(fixed.items()),), may_raise=True))
         made += self._of_extreme_scalars(fixed, able)
         beyond = {
             f"scalars beyond {is_below}": functools.partial(scalars_beyond, is_below=is_below)
@@ -927,7 +947,7 @@ class _Plan:
         data = iter((Special.levels, *stream.sample(DATA[1:], len(DATA) - 1)))  # in float32 levels are seen to be such
         orders = iter((Indices.ascending,))
         dense = {*_for_dense_kernels(cases), *range(3, len(cases), 4)}
-        covered: list[Case] = []
+        covered, beyond = list[Case](), set[str]()
         for place, case in enumerate(cases):
             # Of one row or column most kinds are the same: each has its turn where it shows.
             shows = all(size > 1 for _, size in case.sizes)
@@ -946,7 +966,7 @@ class _Plan:
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
                 covered.append(replace(case, layout=layout, upstream=back))
                 continue
-            if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD, _SMALL_EPSILON):
+            if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _SPECIAL_DOWN, _WILD, _SMALL_EPSILON):
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
                 if has_whole and shows:
                     in_order = next(orders, None) if case.name == _SPECIAL else None
@@ -954,7 +974,7 @@ class _Plan:
                     layout = (
                         MemoryLayout.sliced if in_order else layout
                     )  # many labels, all different, as a column of a table
-                kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns}
+                kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns, _SPECIAL_DOWN: Special.rows}
                 kinds[_SMALL_EPSILON] = Special.faint
                 special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
                 covered.append(
@@ -1002,6 +1022,7 @@ class _Plan:
             # What loads by hardware descriptors may demand alignment, and say so.
             may_raise = dealt.may_raise or dealt.layout is MemoryLayout.shifted
             wild = is_free and special is not Special.ends and stream.random() < OFTEN
+            wild = wild and not self._is_first_beyond(case, beyond)
             if case.narrow_grad or case.name == _NO_EPSILON:
                 special, wild = Special.none, False
                 if dealt.layout in REPEATED:  # a norm's rows without variance
@@ -1028,6 +1049,13 @@ class _Plan:
 
     def _is_beyond_a_cut(self, case: Case) -> bool:
         return self.interpreted and max(case.size_of.values(), default=0) > INTERPRETED_WIDEST
+
+    def _is_first_beyond(self, case: Case, known: set[str]) -> bool:
+        """Whether no case has had this long dimension: at drawn scales a softmax of a product may be one element."""
+        longest = max(case.size_of, key=lambda dim: case.size_of[dim]) if self._is_beyond_a_cut(case) else ""
+        is_first = bool(longest) and longest not in known
+        known.add(longest)
+        return is_first
 
     def _with_layouts(self, cases: list[Case]) -> list[Case]:
         """Have each layout of inputs in a case with room for it, in place of one that is there twice."""
@@ -1112,9 +1140,10 @@ class _Plan:
             gpus[FEW_PROCESSORS] = AMD  # a kernel for NVIDIA's GPUs alone must see few multiprocessors too
         places = stream.sample(usual, min(len(gpus), len(usual)))
         if places:
-            # Dense ones, for a kernel that leaves all others to another one; whole tiles are two for one multiprocessor.
+            # Dense ones, for a kernel that leaves all others to another one; whole tiles are two for one multiprocessor, and those
+            # of an output that is large in all dimensions are more.
             dense = [place for place in usual if _is_dense(cases[place])]
-            whole = [place for place in dense if cases[place].name == _WHOLE]
+            whole = [place for place in dense if cases[place].name in _OF_TILES]
             widest, *others = self._largest_by_width(cases, dense) + self._largest_by_width(cases, usual)
             largest = list(dict.fromkeys([widest, *whole, *others]))[:FEW_PROCESSORS]
             places = [*largest, *(place for place in places if place not in largest)][: len(places)]
@@ -1427,10 +1456,10 @@ def _rows_at(problem: Problem, sizes: Mapping[str, int]) -> int:
 
 
 def _for_dense_kernels(cases: Sequence[Case]) -> list[int]:
-    """The places of whole tiles and of the widest rows: kernels for these may leave all layouts but dense ones to others."""
+    """The places of whole and of many tiles, and of the widest rows: kernels for these may leave all but dense ones to others."""
     wide = [place for place, case in enumerate(cases) if case.name == _WIDE]
     widest = sorted(wide, key=lambda place: max(cases[place].size_of.values()))[-1:]
-    return [*(place for place, case in enumerate(cases) if case.name == _WHOLE), *widest]
+    return [*(place for place, case in enumerate(cases) if case.name in _OF_TILES), *widest]
 
 
 def _is_light(problem: Problem, sizes: Mapping[str, int]) -> bool:

@@ -827,6 +827,8 @@ class _Proving:
         try:
             for one in itertools.takewhile(lambda _: not self.is_over(), scaled):
                 queue.put(one)
+        except (ChildFailed, ProtocolError) as error:  # of the reference's child, not the candidate's
+            raise RunnerError(f"the reference gave no answer: {error}") from error
         finally:
             queue.put(None)
 

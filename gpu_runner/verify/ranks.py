@@ -190,6 +190,7 @@ def _truth(truth: Truth, shape: torch.Size) -> Truth:
         shaken=tuple(each.reshape(shape) for each in truth.shaken),
         judged=same(truth.judged),
         loud=same(truth.loud),
+        idle=same(truth.idle),
         infinite=None,  # the axes of slices are others
         rounded=same(truth.rounded),
     )

@@ -28,7 +28,7 @@ from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.messages import Axes, NumbersBeyond, Ranges, SampleCall, SampledReply, SentTensor, SpreadTensor
 from gpu_runner.numerics.compare import Truth, compare
 from gpu_runner.numerics.measures import own_error
-from gpu_runner.numerics.tolerances import ERROR_RATIO, ValueComparison
+from gpu_runner.numerics.tolerances import ERROR_RATIO, HALF_STEPS, ValueComparison
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.cases import Case, Content, Indices, MemoryLayout, columns_of
 from gpu_runner.verify.draws import Draws
@@ -42,7 +42,7 @@ from gpu_runner.verify.truth import BadProblem, Oracle, is_sound
 MOST_FEW = 2**19  # the product of all sizes of which the truth is asked
 # In two of the calls, so that a product has all its dimensions.
 MOST_DEEP, LEAST_PLACES = 2**23, 2
-MOST_MADE = 2**26  # bytes that the reference's operators make, but in the first call
+MOST_MADE, MOST_MADE_FIRST = 2**26, 2**28  # bytes that the reference's operators make, and in the first call
 MOST_ELEMENTS = 2**27  # of one input at scale: memory that nobody touches, of which a child may still name so much only
 PLACES = (7, 5, 3, 2)  # of a batch dimension; of several of them other numbers each, by which they are told apart
 # Of the other dimensions, where it is asked which are batch dimensions: odd ones, or as a reference may want them.
@@ -172,8 +172,9 @@ def at_scale(
     try:
         batch = _batch_dimensions(oracle, workload, draws)
         calls = [] if batch is None else list(_calls(oracle, workload, batch, dtype, draws, cases))
-    except (ChildFailed, BadProblem, ValueError, RuntimeError):
-        return []  # the reference does not run at such sizes
+    except (ChildFailed, BadProblem, ValueError, RuntimeError) as error:
+        oracle.recover(error)  # the reference does not run at such sizes
+        return []
     return calls
 
 
@@ -349,7 +350,11 @@ def _rounded_once(got: torch.Tensor, truth: Truth, numbers: torch.Tensor) -> Val
 
     Sums of many terms that are rounded on the way are each within the bounds, and nearly none is.
     """
-    if got.dtype not in (torch.float16, torch.bfloat16) or int(numbers.sum()) < LEAST_FOR_SHARE:
+    if got.dtype not in (torch.float16, torch.bfloat16):
+        return None
+    # Where terms cancel, a rounding of float32 may be more than a step of what is left.
+    numbers = numbers & (truth.exact.double().abs() * HALF_STEPS[got.dtype] >= truth.natural)
+    if int(numbers.sum()) < LEAST_FOR_SHARE:
         return None
     exact = truth.exact.to(got.dtype)
     runs = [
@@ -517,8 +522,7 @@ def _calls(
         room = MOST_DEEP if is_deep else MOST_OF_TABLES if is_narrow and tables else MOST_FEW
         full = _within(problem, full, counts, room, keeps_rows=is_far)
         plain = Case("at scale", (), dtype, 0, workload.scalars)
-        if place:  # in the first call they stay what they are
-            full = _cheap(oracle, full, counts, plain)
+        full = _cheap(oracle, full, counts, plain, MOST_MADE if place else MOST_MADE_FIRST)
         plain = replace(
             plain, sizes=tuple((full | counts).items()), indices=Indices.ends if is_narrow and tables else plain.indices
         )
@@ -632,9 +636,9 @@ def _within(
     return full
 
 
-def _cheap(oracle: Oracle, full: dict[str, int], counts: dict[str, int], plain: Case) -> dict[str, int]:
+def _cheap(oracle: Oracle, full: dict[str, int], counts: dict[str, int], plain: Case, most: int) -> dict[str, int]:
     """Sizes halved further while the reference makes more than it may there, as a matrix of all pairs of keys and queries."""
-    while oracle.made_bytes(replace(plain, sizes=tuple((full | counts).items()))) > MOST_MADE:
+    while oracle.made_bytes(replace(plain, sizes=tuple((full | counts).items()))) > most:
         less = _halved(full, counts)
         if less is None:
             break

@@ -33,6 +33,7 @@ from gpu_runner.messages import (
     ReferenceValues,
     ShapedCall,
     ShapedTensor,
+    TrafficBytes,
     TruthKinds,
 )
 from gpu_runner.numerics.compare import FLOAT32_STEP, Truth, natural_error, rms
@@ -67,9 +68,11 @@ LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are ex
 LOST = 0.1  # of a row's size: an error that leaves nothing of the answer
 SETTLED = 1e-3  # of its size: how far the truth may move with inputs that are a few roundings of float32 away
 MOST_RESTARTS = 8  # of the reference's process, seconds each on a GPU
-# Of a process's memory what a forward may make in the dtype of a case: it is asked for in float64 too, and up to eleven times, on
-# the host by one core.
-OF_MEMORY, OF_HOST_MEMORY = 64, 512
+# Of a process's memory what may live of what a forward makes in the dtype of a case: it is asked for in float64 too, and up to
+# eleven times, on the host by one core, whose time is what it makes in all.
+OF_MEMORY, OF_HOST_MEMORY, MOST_MADE_AGAIN = 64, 512, 8
+# In place of what is not finite: seeds, and how large.
+NUMBERS_FOR_ODD = ((1, 256.0), (1, -256.0), (2, 16.0))
 FEW_ELEMENTS = 2**13  # of all inputs: what is made of fewer fits
 MOST_DRAWN_ANEW = 2**24  # elements of a module's parameters; of more the host takes ten seconds and more for five draws
 MOST_WHOLE, MOST_OF_ROWS = (
@@ -154,7 +157,8 @@ class Oracle:
         """
         case = self._placed(case)
         if case.content is not Content.ordinary:
-            return farthest(case, self.problem, lambda attempt: self._prove(attempt, None))
+            known = farthest(case, self.problem, lambda attempt: self._prove(attempt, None))
+            return known if known is None or case.odd_upstream else self._with_idle(known)
         return self._prove(case, other_seed)
 
     def _prove(self, case: Case, other_seed: int | None) -> Proof | None:
@@ -203,6 +207,44 @@ class Oracle:
             return first
         return first
 
+    def _with_idle(self, proof: Proof) -> Proof:
+        """Mark what is not finite though nothing that is not finite reaches it but times zero, as behind a causal mask.
+
+        Numbers in these places are large, and as large of the other sign, and then of another size: what hangs on one differs.
+        """
+        idle = {
+            label: ~torch.isfinite(item.truth.exact) & ~torch.isfinite(item.truth.own)
+            for label, item in proof.expected().items()
+            if item is not None and item.truth.exact.is_floating_point()
+        }
+        first: dict[str, Expected | None] = {}
+        for seed, size in NUMBERS_FOR_ODD if proof.case.content is Content.odd else ():
+            if not any(mask.any() for mask in idle.values()):
+                return proof
+            stream, inputs = torch.Generator().manual_seed(proof.case.seed + seed), dict(proof.inputs)
+            for name in proof.filled:
+                numbers = size * torch.randn(inputs[name].shape, generator=stream)
+                inputs[name] = torch.where(torch.isfinite(inputs[name]), inputs[name], numbers.to(inputs[name].dtype))
+            laid = {name: lay(value) for name, value in inputs.items()}
+            among = replace(proof, inputs=inputs, laid=laid, outputs=(), gradients={})
+            try:
+                known = self.with_truth(among, proof.upstream, roughly=True).expected()
+            except ChildFailed as error:
+                self.recover(error)
+                return proof
+            first = first or known
+            for label, mask in idle.items():
+                one, other = first[label], known[label]
+                if one is not None and other is not None:
+                    mask &= torch.isfinite(one.truth.exact) & (one.truth.exact == other.truth.exact)
+
+        def marked(item: Expected | None) -> Expected | None:
+            mask = None if item is None else idle.get(item.label)
+            return item if item is None or mask is None else replace(item, truth=replace(item.truth, idle=mask))
+
+        outputs = tuple(one for item in proof.outputs if (one := marked(item)) is not None)
+        return replace(proof, outputs=outputs, gradients={name: marked(item) for name, item in proof.gradients.items()})
+
     def _restart(self, error: ChildFailed, case: Case) -> None:
         """Give the reference a fresh process: the old one is lost where it takes too much memory, and on a GPU where torch asserts
         something of the values, as for probabilities of NaN.
@@ -217,6 +259,15 @@ class Oracle:
         self.restarts += 1
         self.session.restart()
         self.session.call(LoadReference(self.problem.form, self.seed))
+
+    def recover(self, error: Exception) -> None:
+        """Have a reference that was lost to what it was asked for go on in a fresh process.
+
+        Raises:
+            BadProblem: that has happened too often.
+        """
+        if isinstance(error, ChildFailed) and self.session.is_gone:
+            self._restart(error, self._plain)
 
     def _keeps_dtype_of_first(self, proof: Proof) -> bool:
         """Whether answers have the dtype of the first input, which of the two it may be: it is cast to that and not promoted."""
@@ -297,10 +348,14 @@ class Oracle:
 
     def made_bytes(self, case: Case) -> int:
         """What the operators of the reference's forward make; 0 where it does not run on shapes alone."""
+        traffic = self._traffic(case)
+        return 0 if traffic is None else traffic.made
+
+    def _traffic(self, case: Case) -> TrafficBytes | None:
         try:
-            return self.session.call(MeasureTraffic(self.on_shapes(case))).message.made
+            return self.session.call(MeasureTraffic(self.on_shapes(case))).message
         except (ChildError, MalformedReply):
-            return 0
+            return None
 
     def _placed(self, case: Case) -> Case:
         """The case at sizes that the reference takes, and that fit."""
@@ -351,7 +406,8 @@ class Oracle:
     def _taken_bytes(self, case: Case, most: int) -> int:
         elements = sum(math.prod(shape_of(spec, case.size_of)) for spec in self.problem.inputs)
         given: int = elements * DTYPES[case.dtype].itemsize
-        return given if elements <= FEW_ELEMENTS or given > most else given + self.made_bytes(case)
+        traffic = None if elements <= FEW_ELEMENTS or given > most else self._traffic(case)
+        return given if traffic is None else given + max(traffic.live, traffic.made // MOST_MADE_AGAIN)
 
     def ask_ahead(self, case: Case) -> None:
         """Begin to make the inputs of a case that comes later."""

@@ -144,6 +144,8 @@ def test_a_scalar_that_steers_is_listed_as_specialised() -> None:
         ("x * 2 * s + 1 / s", 0.5, []),
         ("F.leaky_relu(x, s)", 0.5, []),
         ("torch.rsqrt(x.square().mean(-1) + s)", 1e-6, []),
+        ("x.abs() ** s", 2.5, []),
+        ("x * s if s > 1 else torch.where(x == 0, 1.0, x) * s", 2.5, ["s > 1.0"]),
     ],
 )
 def test_a_graph_says_where_the_reference_branches_on_a_scalar(body: str, default: float, bounds: list[str]) -> None:
@@ -171,6 +173,17 @@ def test_a_scalar_whose_own_value_leaves_operators_out_is_followed_where_the_gra
     assert {"s", "s - 1"} <= {a.text for n in graph.nodes for a in n.args if isinstance(a, Expr)}
     _, graph = captured(rows("x.exp() if s == 0.5 else x * s", "x, s: float = 0.5"))
     assert graph.specialised == ("s",)
+
+
+def test_a_constant_power_of_zero_has_no_slope() -> None:
+    source = rows("x ** s", "x, s: float = 2.5")
+    _, graph = captured(source)
+    x = torch.tensor([[0.0, 0.5, 2.0]])
+    for s in (0.0, 1.0, 2.5):
+        leaf = x.clone().requires_grad_()
+        (expected,) = torch.autograd.grad(caught_once(source).reference(leaf, s), leaf, torch.ones_like(x))
+        found = evaluate(graph, {"x": x}, {"T": 1, "H": 3, "s": s}, [torch.ones_like(x)])
+        torch.testing.assert_close(found.gradients["x"], expected)
 
 
 def test_a_scalar_that_cannot_be_followed_is_specialised() -> None:

@@ -86,7 +86,7 @@ def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
 ) -> None:
     begun, may_end = [], threading.Semaphore(0)
 
-    def examined(proof: Proof, *_: object) -> Examined:
+    def examined(proof: Proof, *_: object, is_coarse: bool) -> Examined:
         may_end.acquire()
         return Examined((Check("values", proof.case.name, True),))
 

@@ -10,7 +10,9 @@ import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Status
 from gpu_runner.contracts.problem import parse_problem
+from gpu_runner.errors import ChildOutOfMemory
 from gpu_runner.verify import scale
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.finding import VerdictFinding
 from gpu_runner.verify.judge import _replies, _Trial, _try_at_scale
@@ -49,6 +51,40 @@ def test_batch_dimensions_are_what_the_reference_computes_by_itself(
 ) -> None:
     found = calls(source_of_problem(problem))
     assert {label: tuple(filter(None, one.axes)) for call in found[:1] for label, one in call.answers.items()} == known
+
+
+SQUARES = """
+import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return x.softmax(-1)
+
+
+INPUTS = {"x": "B S S"}
+WORKLOADS = [{"B": 8, "S": 1024}]
+"""
+
+
+def test_what_the_reference_makes_is_bounded_in_the_first_call_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "MOST_MADE_FIRST", 2**22)
+    first, *_ = calls(SQUARES)
+    assert 1 < first.sizes["S"] < 1024
+    assert first.proof.inputs["x"].numel() * first.proof.inputs["x"].element_size() <= 2**22
+
+
+def test_a_reference_that_is_lost_at_scale_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, context, draws = parse_problem(source_of_problem("residual")), surroundings(), Draws(SEED)
+    with opened(reference_session("reference", problem.source, context, 0), context) as session:
+        oracle = Oracle.open(problem, session, draws.seed("module"))
+
+        def lost(*_: object) -> None:
+            session.settle()
+            raise ChildOutOfMemory("more than 16384 MiB of memory", "")
+
+        monkeypatch.setattr(scale, "_batch_at", lost)
+        assert at_scale(oracle, problem.workloads, "float32", draws) == []
+        assert oracle.prove(Case("after", (("T", 9), ("H", 40)), "float32", 1), None) is not None
 
 
 def test_a_mean_is_known_up_to_how_many_it_is_of() -> None:

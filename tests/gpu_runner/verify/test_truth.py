@@ -11,9 +11,10 @@ import torch
 
 from gpu_runner.contracts import CandidateSource, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildOutOfMemory
+from gpu_runner.numerics.compare import compare
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify import truth
-from gpu_runner.verify.cases import Case, MemoryLayout, Special
+from gpu_runner.verify.cases import Case, Content, MemoryLayout, Special
 from gpu_runner.verify.judge import choose_cases, prove
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.proof import Proof
@@ -45,6 +46,35 @@ def reference(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 INPUTS = {"q": "B N 4", "k": "B N 4"}
 WORKLOADS = [{"B": 4, "N": 512}]
+"""
+
+
+LOOP = """
+import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    threshold = x.amax(-1, keepdim=True)
+    for _ in range({times}):
+        threshold = threshold - (x - threshold).relu().sum(-1, keepdim=True).gt(1).float()
+    return (x - threshold).relu()
+
+
+INPUTS = {{"x": "T H"}}
+WORKLOADS = [{{"T": 64, "H": 512}}]
+"""
+
+
+SUM_SO_FAR = """
+import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return torch.ones(x.shape[0], x.shape[0], dtype=x.dtype).tril() @ x
+
+
+INPUTS = {"x": "T H"}
+WORKLOADS = [{"T": 64, "H": 512}]
 """
 
 
@@ -180,6 +210,43 @@ def test_a_reference_that_takes_too_much_memory_is_asked_for_other_cases_afterwa
         monkeypatch.setattr(session, "call", ended)
         assert oracle.prove(case, None) is None
         assert oracle.prove(case, None) is not None
+
+
+@pytest.mark.parametrize(("times", "rows"), [(1, 8), (20, 8), (200, 1)])
+def test_what_a_loop_frees_counts_an_eighth(times: int, rows: int) -> None:
+    problem = parse_problem(LOOP.format(times=times))
+    case = Case("wide", (("T", 8), ("H", 2**17)), "float32", 1)
+    with opened(reference_session("reference", problem.source, surroundings(), gpu=False), surroundings()) as session:
+        oracle = Oracle.open(problem, session, 1)
+        assert oracle.asked(oracle._placed(case)).case.size_of == {"T": rows, "H": 2**17}
+
+
+def odd_proof(problem_source: str, rows: int, columns: int) -> Proof:
+    problem = parse_problem(problem_source)
+    sizes = zip(problem.dimensions, (*[rows] * (len(problem.dimensions) - 1), columns), strict=True)
+    case = Case("odd", tuple(sizes), "float32", 5, content=Content.odd)
+    with opened(reference_session("reference", problem.source, surroundings(), gpu=False), surroundings()) as session:
+        proof = Oracle.open(problem, session, 1).prove(case, None)
+    assert proof is not None
+    return proof
+
+
+def test_a_number_may_stand_where_nothing_but_zero_times_nan_is_none() -> None:
+    proof = odd_proof(SUM_SO_FAR, 20, 30)
+    truth, odd = proof.outputs[0].truth, ~torch.isfinite(proof.inputs["x"])
+    before = (odd.cumsum(0) == 0) & ~torch.isfinite(truth.exact)
+    assert before.any() and truth.idle is not None and torch.equal(truth.idle, before)
+    given = truth.exact.float()
+    assert compare(torch.where(before, 0.0, given), truth).passed
+    assert not compare(torch.where(torch.isfinite(given), given, 0.0), truth).passed
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "softmax", "swiglu"])
+def test_no_number_stands_for_nan_where_it_is_not_multiplied_by_zero(name: str) -> None:
+    proof = odd_proof(source_of_problem(name), 6, 40)
+    known = [item.truth for item in proof.expected().values() if item is not None]
+    assert any(not torch.isfinite(truth.exact).all() for truth in known)
+    assert not any(truth.idle.any() for truth in known if truth.idle is not None)
 
 
 def test_each_input_is_changed_before_the_backward_where_it_is_dense_and_where_it_is_not() -> None:

@@ -192,6 +192,14 @@ def test_what_rounding_leaves_of_terms_that_cancel_is_no_error(natural: float, p
     assert roughly_compared(torch.tensor([0.0, 1e-6, 0.0]), Truth(exact, exact.float(), natural)).passed is passes
 
 
+@pytest.mark.parametrize(("natural", "passes"), [(0.0, False), (1e-7, True)])
+def test_what_a_rounding_of_float32_may_be_need_not_be_rounded_once(natural: float, passes: bool) -> None:
+    exact = torch.zeros(100, dtype=torch.float64)
+    given = torch.full((100,), 5e-8).bfloat16()
+    exact[0] = given[0] = 1.0
+    assert roughly_compared(given, Truth(exact, exact.bfloat16(), natural)).passed is passes
+
+
 @pytest.mark.parametrize(("wrong", "passes"), [(1, True), (10, False)])
 def test_whole_numbers_are_compared_too(wrong: int, passes: bool) -> None:
     exact = torch.arange(100)

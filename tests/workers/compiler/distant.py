@@ -1,7 +1,8 @@
-"""Tells how far compiled attention and eager mode are from float64 in float32, where scores are large, in Triton's interpreter.
+"""Tells how far compiled attention and eager mode are from float64 where scores are large, in Triton's interpreter.
 
-``python -m tests.workers.compiler.distant CASES RESULTS``: both JSON files. A case is a captured problem and a kind of values; a
-result is, for each output and gradient, the error of the candidate and of eager mode, relative to the truth's root mean square.
+``python -m tests.workers.compiler.distant CASES RESULTS``: both JSON files. A case is a captured problem, a kind of values and a
+dtype; a result is, for each output and gradient, the error of the candidate and of eager mode, relative to the truth's root mean
+square.
 """
 
 from __future__ import annotations
@@ -42,14 +43,15 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def errors(name: str, kind: str) -> list[tuple[float, float]]:
+def errors(name: str, kind: str, narrow: str) -> list[tuple[float, float]]:
     """The errors of a candidate and of eager mode for queries and keys of some kind."""
+    own_dtype = getattr(torch, narrow)
     problem, _ = captured(name)
     space: dict[str, Callable[..., torch.Tensor]] = {}
     exec(problem.source, space)  # the problem is a test's own
     torch.manual_seed(0)
     q, k, v, upstream = (torch.randn([SIZES[dim] for dim in problem.inputs[0].dims]) for _ in range(4))
-    inputs = [KINDS[kind](q), KINDS[kind](k), v]
+    inputs, upstream = [x.to(own_dtype) for x in (KINDS[kind](q), KINDS[kind](k), v)], upstream.to(own_dtype)
 
     def run(function: Callable[..., torch.Tensor], dtype: torch.dtype) -> list[torch.Tensor]:
         leaves = [x.to(dtype).requires_grad_() for x in inputs]
@@ -57,7 +59,10 @@ def errors(name: str, kind: str) -> list[tuple[float, float]]:
         return [given, *torch.autograd.grad(given, leaves, upstream.to(dtype))]
 
     reference, candidate = space["reference"], loaded(name, proposal(name).source).candidate
-    truth, eager, own = run(reference, torch.float64), run(reference, torch.float32), run(candidate, torch.float32)
+    truth, eager, own = (
+        run(function, dtype)
+        for function, dtype in ((reference, torch.float64), (reference, own_dtype), (candidate, own_dtype))
+    )
 
     def error(value: torch.Tensor, exact: torch.Tensor) -> float:
         return float((value - exact).norm() / exact.norm())

@@ -7,7 +7,7 @@ import pytest
 from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.domain import FULL, ROW
 from workers.authors.compiler.schedules.base import Lane, outside
-from workers.authors.compiler.values import TileValue, ValueNumbering
+from workers.authors.compiler.values import TileValue, ValueNumbering, never_negative, never_positive
 
 
 @pytest.fixture
@@ -66,3 +66,18 @@ def test_the_exponential_of_minus_infinity_needs_no_mask(numbering: ValueNumberi
     x = x_of(numbering)
     shifted = simplified(numbering, "exp", simplified(numbering, "sub", x, numbering.over_cols("max", x)))
     assert outside(shifted, {"x": Lane.negative_infinity}, False) is Lane.zero
+
+
+def test_a_probability_is_at_most_one_and_its_logarithm_at_most_zero(numbering: ValueNumbering) -> None:
+    x, other = numbering.load("x", FULL), numbering.load("other", FULL)
+    point, top = numbering.pointwise, numbering.over_cols("max", x)
+    below = point("sub", x, top)
+    total = numbering.over_cols("sum", point("exp", below))
+    logarithm = point("sub", numbering.pick(x, numbering.load("t", ROW, integer=True)), top)
+    logarithm = point("sub", logarithm, point("log", total))
+    assert never_positive(below) and never_positive(logarithm)
+    assert never_negative(point("sub", numbering.const(1), point("exp", logarithm)))
+    assert not never_positive(point("sub", other, top))
+    assert not never_negative(point("log", numbering.over_cols("sum", point("exp", x))))
+    assert not never_negative(point("sub", numbering.const(0.5), point("exp", logarithm)))
+    assert not never_negative(point("sub", numbering.const(1), point("exp", x)))

@@ -21,6 +21,7 @@ VIEWS = frozenset({"reshape", "expand", "permute", "cast"})
 CHAINED = "chained"
 # Roles of a row's numbers, and what these are called.
 KEPT = {"logarithm": "lse", "highest": "top", "delta": "delta", "corrected": "full_delta"}
+EXACT = " exact"  # ends the name of the node of a result as it is before it is rounded
 CORRECTED = " corrected"  # ends the name of the node of a sum of probabilities times their gradients to which its rest was added
 LOGARITHM = " logarithm"  # ends the name of the node of a row's
 HIGHEST = " highest"  # of the node of a row's largest score in bits
@@ -181,10 +182,13 @@ class _Attention:
                 kept = [self.logarithm, self.highest]
                 made += kept
                 self._logarithm(chain)
+            if key == "forward" and self.deltas:
+                made.append(self._exact(outputs[0], chain))
             refs = tuple(NodeRef(leaf) for leaf in dict.fromkeys(node for node, _ in chain.leaves.values()))
             for name in made:
-                meta = self.nodes[self.top].meta if name in kept else self.nodes[name].meta
-                placed.setdefault(outputs[0] if name in kept else name, []).append(Node(name, CHAINED, refs, meta))
+                meta = self.nodes[self.top if name in kept else name.removesuffix(EXACT)].meta
+                leader = name if name in self.nodes else outputs[0]
+                placed.setdefault(leader, []).append(Node(name, CHAINED, refs, meta))
                 chains[name] = chain
         nodes: list[Node] = []
         for node in self._graph.nodes:
@@ -266,9 +270,9 @@ class _Attention:
                 raise _NotChainedError
             own = self._from_output(result, delta)
             path, root = self._path(upstream.name)
-            first, second = (own[0].args[0] if own else NodeRef(result)), NodeRef(root)
+            first, second = (own[0].args[0] if own else NodeRef(f"{result}{EXACT}")), NodeRef(root)
             if not own or [_move(node) for node in own] != [_move(node) for node in path] or not _keep_last(path):
-                first, second, path = NodeRef(own[-1].name if own else result), NodeRef(upstream.name), []
+                first, second, path = NodeRef(own[-1].name) if own else first, NodeRef(upstream.name), []
             shape = self.nodes[second.name].meta.shape
             own += [
                 Node(f"{delta} factors", "mul", (first, second), TensorMeta(shape, "float32")),
@@ -301,9 +305,9 @@ class _Attention:
         return name
 
     def _from_output(self, result: str, stem: str) -> list[Node]:
-        """The result as a view of how it is stored."""
+        """The result before it is rounded, as a view of how it is stored: of a row with one probability rounding leaves little."""
         path = [result, *(node.name for node in self._following(result, is_forward=True))]
-        back, current = list[Node](), path[-1]
+        back, current = list[Node](), f"{path[-1]}{EXACT}"
         for name, before in zip(reversed(path), reversed(path[:-1]), strict=False):
             view, meta = self.nodes[name], self.nodes[before].meta
             places = view.args[1] if view.op == "permute" else None
@@ -360,6 +364,12 @@ class _Attention:
             path.append(node)
             name = node.name
         return path
+
+    def _exact(self, stored: str, chain: Chain) -> str:
+        """Add the result in float32."""
+        name, shape = f"{stored}{EXACT}", self.nodes[stored].meta.shape
+        chain.nodes.append(Node(name, "cast", (NodeRef(stored),), TensorMeta(shape, "float32")))
+        return name
 
     def _logarithm(self, chain: Chain) -> None:
         """Add what forward leaves of each row."""

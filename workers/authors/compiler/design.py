@@ -8,7 +8,6 @@ from gpu_runner.contracts import Graph, Problem, Workload
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.domain import FULL
-from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import LOADS, KernelForm, KernelTask, Store, formula_lines
 from workers.authors.compiler.names import TensorNames, chunk_names
@@ -210,11 +209,4 @@ def _bounded(design: ProgramDesign, sizes: tuple[Workload, ...]) -> ProgramDesig
 
 def _columns(design: ProgramDesign, workload: Workload) -> int | None:
     """How many columns a size has, None where it does not say."""
-    given, product = numbers_of(design.program.problem, workload), 1
-    try:
-        for axis in design.program.domain.col_axes:
-            size = design.program.domain.sizes[axis]
-            product *= int(evaluate(size, given)) if isinstance(size, Expr) else size
-    except CannotCompileError:
-        return None
-    return product
+    return design.program.elements(design.program.domain.col_axes, workload)

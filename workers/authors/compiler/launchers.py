@@ -7,6 +7,7 @@ import math
 
 from gpu_runner.contracts.graph import Expr
 from gpu_runner.contracts.reading import walk
+from workers.authors.compiler.attention import EXACT
 from workers.authors.compiler.design import ProgramDesign
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.graph import CannotCompileError, renamed
@@ -87,6 +88,10 @@ def _launched(schedule: Schedule, nodes: list[str | None], dtypes: list[str | No
 def _allocation(schedule: Schedule, store: Store, node: str | None, dtype: str | None) -> str:
     """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved, in float32 or whole."""
     device = f"device={schedule.source}.device"
+    if node is not None and node.endswith(EXACT):
+        rounded = next(other.buffer for other in schedule.task.stores if other.node == node.removesuffix(EXACT))
+        wide = f"torch.empty_like({rounded}, dtype=torch.float32)"
+        return f"{store.buffer} = {rounded} if {rounded}.dtype == torch.float32 else {wide}"
     if store.name in dict(schedule.overwrites):
         taken = dict(schedule.overwrites)[store.name]
         # Detached, or autograd would take a gradient for the tensor whose memory it has.

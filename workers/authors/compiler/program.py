@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts import Graph, Problem, Workload
+from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.algebra import TanhRewrite, simplified, with_shared_sums
 from workers.authors.compiler.chained import Chained, find_chained, is_chained
 from workers.authors.compiler.domain import (
@@ -21,10 +22,10 @@ from workers.authors.compiler.domain import (
     find_windows,
     nodes_behind,
 )
-from workers.authors.compiler.graph import CannotCompileError, require_well_formed
+from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of, require_well_formed
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.rounding import ROUNDED, fixed_dtype
-from workers.authors.compiler.values import TileValue, ValueNumbering, rewritten, topological
+from workers.authors.compiler.values import TileValue, ValueNumbering, never_negative, rewritten, topological
 
 
 def with_sigmoid_for_tanh(program: ValueProgram) -> ValueProgram:
@@ -108,6 +109,17 @@ class ValueProgram:
     def multiplies(self) -> bool:
         """Whether it has products of matrices."""
         return self.product is not None or self.chained is not None
+
+    def elements(self, axes: Iterable[int], workload: Workload) -> int | None:
+        """The product of the axes' sizes in a workload, None where it does not say."""
+        given, product = numbers_of(self.problem, workload), 1
+        try:
+            for axis in axes:
+                size = self.domain.sizes[axis]
+                product *= int(evaluate(size, given)) if isinstance(size, Expr) else size
+        except CannotCompileError:
+            return None
+        return product
 
     @property
     def operands(self) -> list[TileValue]:
@@ -345,7 +357,7 @@ def _save_live_values(
         if value.space != ROW or value not in forward or value not in reduced or value.op == ROUNDED or value.boolean:
             return None  # a rounded number is rounded again, so that no two of one are kept
         key = whole.get(value) or saved.setdefault(value, f"saved {len(saved)}")
-        return numbering.load(key, ROW, integer=value.integer)
+        return numbering.load(key, ROW, integer=value.integer, positive=never_negative(value))
 
     gradients = _replaced(numbering, gradients, numbers)
     for output in outputs:

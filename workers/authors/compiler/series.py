@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts import Graph, InputSpec, Pass, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Node, NodeRef, TensorMeta
-from workers.authors.compiler.attention import CHAINED, KEPT, VIEWS, Chain
+from workers.authors.compiler.attention import CHAINED, EXACT, KEPT, VIEWS, Chain
 from workers.authors.compiler.domain import nodes_behind
 from workers.authors.compiler.graph import (
     POINTWISE,
@@ -65,9 +65,10 @@ def virtual_nodes(graph: Graph) -> frozenset[str]:
 
 
 def kept_numbers(chains: Mapping[str, Chain]) -> dict[str, str]:
-    """The numbers of each row, in float32, that chains hand on, with what they are called."""
+    """What chains hand on in float32, numbers of each row and exact results, with what it is called."""
     leaves = {leaf for chain in chains.values() for leaf in chain.leaves.values()}
-    return {node: KEPT[role] for node, role in sorted(leaves) if role in KEPT}
+    exact = {name: EXACT.strip() for name in chains if name.endswith(EXACT)}
+    return exact | {node: KEPT[role] for node, role in sorted(leaves) if role in KEPT}
 
 
 def without_vectors(graph: Graph) -> Graph:
@@ -377,13 +378,8 @@ class Division:
         nodes = {node.name: node for node in graph.nodes}
         given = frozenset(node.name for node in graph.nodes if node.op in {"input", "upstream"})
         ends = [node for _, node in graph.gradients if node is not None]
-        left = {
-            node
-            for chain in chains.values()
-            for node, role in chain.leaves.values()
-            if role in {"logarithm", "highest"}
-        }
-        forward = {node.name for node in nodes_behind(graph, [*graph.outputs, *left])}
+        forward = {node.name for node in nodes_behind(graph, graph.outputs)}
+        forward |= {name for name, chain in chains.items() if chain.leader in forward}
         # Which tap is the largest is found together with it.
         forward |= {n.name for n in graph.nodes if n.op == "argmax" and n.operands[0] in forward}
         saved = _saved(graph, nodes, forward, ends) if ends else ()

@@ -33,6 +33,7 @@ class TileValue:
     space: Space
     boolean: bool = False
     integer: bool = False
+    positive: bool = False  # of a load: what was stored is never negative
 
     @property
     def number(self) -> float | int | None:
@@ -58,12 +59,13 @@ class ValueNumbering:
         space: Space,
         boolean: bool = False,
         integer: bool = False,
+        positive: bool = False,
     ) -> TileValue:
         """The one object of a value."""
         key = (op, tuple(id(arg) for arg in args), type(datum).__name__, repr(datum), space)
         if key not in self._known:
             self._known[key] = TileValue(
-                op, args, datum, space, boolean or op in BOOLEAN, integer or _stays_whole(op, args)
+                op, args, datum, space, boolean or op in BOOLEAN, integer or _stays_whole(op, args), positive
             )
         return self._known[key]
 
@@ -75,9 +77,11 @@ class ValueNumbering:
         """Arithmetic over scalars and dimensions."""
         return self.value("scalar", (), text, SCALAR)
 
-    def load(self, name: str, space: Space, boolean: bool = False, integer: bool = False) -> TileValue:
+    def load(
+        self, name: str, space: Space, boolean: bool = False, integer: bool = False, positive: bool = False
+    ) -> TileValue:
         """The elements of a tensor."""
-        return self.value("load", (), name, space, boolean, integer)
+        return self.value("load", (), name, space, boolean, integer, positive)
 
     def offset(self, text: str) -> TileValue:
         """Whole-number arithmetic over the number of columns."""
@@ -134,7 +138,35 @@ def never_negative(value: TileValue) -> bool:
         return never_negative(no) and (never_negative(yes) or (limit is not None and limit >= 0))
     if value.op == "mul" and value.args[0] is value.args[1]:
         return True
-    return value.op in _POSITIVE or (value.op in _KEEP_SIGN and all(map(never_negative, value.args)))
+    if value.op == "sub":  # a probability from one
+        whole, part = value.args
+        return (whole.number or 0) >= 1 and part.op == "exp" and never_positive(part.args[0])
+    if value.op == "log":
+        return _is_sum_of_powers(value.args[0])
+    return value.positive or value.op in _POSITIVE or (value.op in _KEEP_SIGN and all(map(never_negative, value.args)))
+
+
+def never_positive(value: TileValue) -> bool:
+    """Whether a value is NaN or at most zero, whatever is computed from, as the logarithm of a softmax is."""
+    if value.op != "sub":
+        return False
+    left, right = value.args
+    row = _row_of_largest(right)
+    if row is not None:
+        return left is row or (left.op == "pick" and row.op == "load" and left.datum == row.datum)
+    return never_positive(left) and never_negative(right)
+
+
+def _is_sum_of_powers(value: TileValue) -> bool:
+    """Whether a value is a sum over a row in which the largest element adds one, and no other less than zero."""
+    if value.op != "over_cols" or value.datum != "sum" or value.args[0].op != "exp":
+        return False
+    (below,) = value.args[0].args
+    return below.op == "sub" and _row_of_largest(below.args[1]) is below.args[0]
+
+
+def _row_of_largest(value: TileValue) -> TileValue | None:
+    return value.args[0] if value.op == "over_cols" and value.datum == "max" else None
 
 
 def topological(roots: Iterable[TileValue]) -> list[TileValue]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from workers.authors.compiler.attention import HIGHEST
+from workers.authors.compiler.attention import EXACT, HIGHEST
 from workers.authors.compiler.chained import (
     NO_BOUNDS,
     Axes,
@@ -584,7 +584,12 @@ class ChainedKernel(KernelWriter):
                 mask = f"row_mask & {features_mask}"
             self.names.tensors.setdefault(node, store.buffer)
             place = " + ".join([f"{store.buffer}_ptr", *self._terms(node, roles)])
-            body.line(f"tl.store({place}, {text}, mask={mask})")
+            if node.endswith(EXACT):  # in float32 that of the result itself
+                rounded = next(o.buffer for o in self.task.stores if o.node == node.removesuffix(EXACT))
+                body.line(f"if {store.buffer}_ptr.dtype.element_ty != {rounded}_ptr.dtype.element_ty:")
+                body.line(f"{INDENT}tl.store({place}, {text}, mask={mask})")
+            else:
+                body.line(f"tl.store({place}, {text}, mask={mask})")
 
     def _results_loads(self) -> dict[TileValue, Tensor]:
         """What results meet after the loop, with a tensor of the same features."""

@@ -37,6 +37,7 @@ BLOCK_ELEMENTS, MANY_BLOCK_ELEMENTS, NARROWEST_BLOCK = 2048, 4096, 128
 MANY_TENSORS = 5
 # A multiprocessor serves so many programs of either. Chosen here: what depended on the stages was a decision of the launcher.
 BLOCK_PROGRAMS, MANY_BLOCK_PROGRAMS = 4, 1
+FEW_ROWS = 64
 A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles
 
 TILE_SETTINGS = f'''def _tile_settings(n_cols, n_tensors):
@@ -203,20 +204,29 @@ class Tile(Schedule):
                 f"tile_bytes = {self._tile_bytes()}",
                 f"NUM_STAGES = _num_stages({self.source}.device, tile_bytes)",
             ]
-            if self.task.reduces_cols:
+            if self.task.reduces_cols and self._has_few_rows:
+                lines.append(f"n_programs = _num_partials({self.source}.device, n_rows, BLOCK_ROWS, 1)")
+            elif self.task.reduces_cols:
                 lines.append(f"n_programs = _num_programs({self.source}.device, {self._tiles})")
         elif self.task.sums_rows or self.form.tunable:
             lines += ["NUM_STAGES = 1", f"n_programs = {self._tiles}"]
         if not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows):
             lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
             if self.task.is_persistent and not self.form.tunable and not self._gives_sums:
-                lines.append(
-                    f"n_programs = _num_block_programs({self.source}.device, {self._tiles}, n_blocks, {self._programs})"
-                )
+                function, rows = "_num_block_programs", self._tiles
+                if self._has_few_rows:
+                    function, rows = "_num_partials", "n_rows, BLOCK_ROWS"
+                lines.append(f"n_programs = {function}({self.source}.device, {rows}, n_blocks, {self._programs})")
         if self._gives_sums:
             programs = ', tuned["PROGRAMS"]' if self.form.tunable else ""
             lines.append(f"n_programs = _num_partials({self.source}.device, n_rows, BLOCK_ROWS, n_blocks{programs})")
         return lines
+
+    @property
+    def _has_few_rows(self) -> bool:
+        """Whether vectors are large beside tensors in all workloads: torch, which adds up partial sums, is to add up few."""
+        counts = [self.program.elements(self.program.domain.row_axes, one) for one in self.program.problem.workloads]
+        return bool(counts) and all(count is not None and count < FEW_ROWS for count in counts)
 
     @property
     def _gives_sums(self) -> bool:
