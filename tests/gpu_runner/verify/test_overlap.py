@@ -110,9 +110,9 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.Tensor]]:
     seen: list[torch.Tensor] = []
     real = examining.compare
 
-    def counted(got: torch.Tensor, *rest: Any) -> Any:
+    def counted(got: torch.Tensor, *rest: Any, **more: Any) -> Any:
         seen.append(got)
-        return real(got, *rest)
+        return real(got, *rest, **more)
 
     monkeypatch.setattr(examining, "compare", counted)
     yield seen
