@@ -5,7 +5,7 @@ To add one, write a subclass of ``base.Schedule`` in a file of its own and put i
 
 from __future__ import annotations
 
-from workers.authors.compiler.schedules.ascend import AscendFlat, AscendRefused, AscendTile
+from workers.authors.compiler.schedules.ascend import AscendFlat, AscendProduct, AscendRefused, AscendTile
 from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.schedules.chained import ChainedSchedule
 from workers.authors.compiler.schedules.cutedsl import CuteFlat, CuteRefused, CuteTile
@@ -19,7 +19,7 @@ from workers.authors.compiler.schedules.windowed import Windowed
 # By target; the first that fits a task takes it. ``Tile`` hands rows that registers do not hold on to ``looped.Looped``.
 SCHEDULES: dict[str, tuple[type[Schedule], ...]] = {
     "gpu": (ProductSchedule, ChainedSchedule, Windowed, Segmented, Flat, Tile),
-    "ascend": (AscendRefused, AscendFlat, AscendTile),
+    "ascend": (AscendRefused, AscendProduct, AscendFlat, AscendTile),
     "cutile": (CutileRefused, CutileFlat, CutileTile),
     "cutedsl": (CuteRefused, CuteFlat, CuteTile),
 }
