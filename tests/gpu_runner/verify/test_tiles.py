@@ -24,11 +24,14 @@ def judged(name: str, *changes: tuple[str, str], tunable: bool = False) -> Verdi
     return verify.run(VerifyRequest(problem, candidate, dtypes=("float32",), quick=True), surroundings())
 
 
-@pytest.mark.parametrize("name", ["swiglu", "softmax"])
-def test_emitted_kernels_pass_and_are_seen_to_run(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "backward"),
+    [("swiglu", ["backward"]), ("softmax", ["backward"]), ("matmul", ["backward_dw", "backward_dx"])],
+)
+def test_emitted_kernels_pass_and_are_seen_to_run(name: str, backward: list[str]) -> None:
     verdict = judged(name)
     assert verdict.status is Status.passed, verdict.evidence
-    assert verdict.kernels == (f"_{name}_forward_kernel", f"_{name}_backward_kernel")
+    assert verdict.kernels == tuple(f"_{name}_{one}_kernel" for one in ["forward", *backward])
     assert (verdict.language, verdict.interpreted) == ("cuTile", True)
 
 

@@ -10,6 +10,7 @@ from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.schedules.chained import ChainedSchedule
 from workers.authors.compiler.schedules.cutedsl import CuteFlat, CuteRefused, CuteTile
 from workers.authors.compiler.schedules.cutile import CutileFlat, CutileRefused, CutileTile
+from workers.authors.compiler.schedules.cutile_product import CutileProduct
 from workers.authors.compiler.schedules.flat import Flat
 from workers.authors.compiler.schedules.product import ProductSchedule
 from workers.authors.compiler.schedules.segmented import Segmented
@@ -20,6 +21,6 @@ from workers.authors.compiler.schedules.windowed import Windowed
 SCHEDULES: dict[str, tuple[type[Schedule], ...]] = {
     "gpu": (ProductSchedule, ChainedSchedule, Windowed, Segmented, Flat, Tile),
     "ascend": (AscendRefused, AscendProduct, AscendFlat, AscendTile),
-    "cutile": (CutileRefused, CutileFlat, CutileTile),
+    "cutile": (CutileProduct, CutileRefused, CutileFlat, CutileTile),
     "cutedsl": (CuteRefused, CuteFlat, CuteTile),
 }
