@@ -1,6 +1,6 @@
 """Ports a library's operators to Ascend anew, and shows each next to the library's own port.
 
-    python -m tests.ports LIBRARY --out FOLDER [--jobs 2] [NAME ...]
+    python -m tests.ports LIBRARY [NAME ...] --out FOLDER [--jobs 2]
 
 LIBRARY is an unpacked liger-kernel. Of each NAME the library's own file for Ascend and its exports are taken out of a copy,
 `kernelsmith port NAME --to ascend --auto` is run there, and what it wrote is held against what was taken out. FOLDER/table.md is

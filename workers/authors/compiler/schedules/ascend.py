@@ -149,7 +149,7 @@ PRODUCT_TILE = '''def _product_tile(n_rows, n_cols, n_inner, multiplier, element
         shapes=((min(128, n_rows), BLOCK_N),),
         tiling_dims=(0,),
     )
-    return BLOCK_M, BLOCK_N, min(256 // element_size, triton.next_power_of_2(n_inner))'''
+    return BLOCK_M, BLOCK_N, min(256 // element_size, max(16, triton.next_power_of_2(n_inner)))'''
 
 
 class AscendProduct(ProductSchedule):
