@@ -30,7 +30,7 @@ from workers.authors.compiler.values import TileValue
 TILE_SHAPE = '''def _tile_shape(n_cols, n_elements):
     """Rows and columns of a tile of about so many elements: powers of two, short rows share one."""
     BLOCK_SIZE = 1 << max(n_cols - 1, 0).bit_length()
-    return max(1, n_elements // BLOCK_SIZE), BLOCK_SIZE'''
+    return -(-n_elements // BLOCK_SIZE), BLOCK_SIZE'''
 # By docs/measurements/2026-11-29-cutile-h200.md: larger tiles of elements take up to twice the time in bfloat16, and whole rows
 # by the compiler's own number of warps up to five times.
 FLAT_ELEMENTS, ROW_WARPS = 1024, 8
