@@ -78,14 +78,15 @@ def taken_out(checkout: Path, name: str) -> OwnPort:
 
 
 def parameters_of(tree: ast.Module) -> dict[str, str]:
-    """The parameters and defaults of the forward of each autograd Function."""
-    return {
-        node.name: ast.unparse(method.args).partition(", ")[2]
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-        for method in node.body
-        if isinstance(method, ast.FunctionDef) and method.name == "forward"
-    }
+    """The parameters and defaults of the forward of each autograd Function, without their types."""
+    found = {}
+    for node in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        for method in node.body:
+            if isinstance(method, ast.FunctionDef) and method.name == "forward":
+                for parameter in (one for one in ast.walk(method.args) if isinstance(one, ast.arg)):
+                    parameter.annotation = None
+                found[node.name] = ast.unparse(method.args).partition(", ")[2]
+    return found
 
 
 def ported(library: Path, out: Path, name: str) -> tuple[str, bool]:
