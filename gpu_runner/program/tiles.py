@@ -576,9 +576,11 @@ def _reduced(name: str, x: Any, axis: Any, keepdims: Any, options: dict[str, Any
     import triton.language as tl
 
     _refuse(options, frozenset(), name)
-    if isinstance(axis, list | tuple):
-        raise unproved(f"Where kernels of cuTile are interpreted `ct.{name}` reduces one axis, or all.")
-    return getattr(tl, name)(x, axis=axis, keep_dims=bool(keepdims))
+    if not isinstance(axis, list | tuple):
+        return getattr(tl, name)(x, axis=axis, keep_dims=bool(keepdims))
+    for each in sorted({number % len(x.shape) for number in _numbers(axis)}, reverse=True):
+        x = getattr(tl, name)(x, axis=each, keep_dims=bool(keepdims))
+    return x
 
 
 def with_nan(result: Any, x: Any, axis: Any, propagate_nan: Any) -> Any:
@@ -590,7 +592,8 @@ def with_nan(result: Any, x: Any, axis: Any, propagate_nan: Any) -> Any:
             raise unproved(
                 "Where kernels of cuTile are interpreted, maxima that hand on NaN are of float16 and wider types."
             )
-        has_nan = numpy.isnan(x.handle.data).any(axis=axis, keepdims=True).reshape(result.handle.data.shape)
+        axes = tuple(_numbers(axis)) if isinstance(axis, list | tuple) else axis
+        has_nan = numpy.isnan(x.handle.data).any(axis=axes, keepdims=True).reshape(result.handle.data.shape)
         result.handle.data = numpy.where(has_nan, numpy.nan, result.handle.data).astype(result.handle.data.dtype)
     return result
 
@@ -601,6 +604,19 @@ def cumsum(x: Any, /, axis: Any = 0, *, reverse: Any = False, **options: Any) ->
 
     _refuse(options, frozenset(), "cumsum")
     return tl.cumsum(x, axis=axis, reverse=bool(reverse))
+
+
+def mma(x: Any, y: Any, /, acc: Any, **options: Any) -> Any:
+    """A product of two tiles, added to a third one."""
+    import triton.language as tl
+
+    _refuse(options, frozenset(), "mma")
+    kinds = x.dtype, acc.dtype
+    if x.dtype != y.dtype or len(x.shape) != 2 or len(y.shape) != 2:
+        raise unproved("Where kernels of cuTile are interpreted `ct.mma` takes two tiles of two axes and of one type.")
+    if kinds not in {(tl.float16, tl.float32), (tl.bfloat16, tl.float32), (tl.float32, tl.float32)}:
+        raise unproved("Where kernels of cuTile are interpreted `ct.mma` adds products of floats up in float32.")
+    return tl.dot(x, y, acc, input_precision="ieee")
 
 
 def _by_triton(name: str) -> Callable[..., Any]:
@@ -623,7 +639,7 @@ _MEMBERS: dict[str, Any] = {
     made.__name__: made
     for made in (
         PaddingMode, kernel, function, launch, load, store, gather, scatter, bid, num_blocks, cdiv, arange, full, zeros, ones,
-        astype, broadcast_to, reshape, permute, expand_dims, where, maximum, minimum, cumsum,
+        astype, broadcast_to, reshape, permute, expand_dims, where, maximum, minimum, cumsum, mma,
     )
 } | {name: _by_triton(name) for name in ("abs", "ceil", "cos", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sqrt")} | {
     "sum": _sum, "max": _max, "min": _min, "Constant": Constant,

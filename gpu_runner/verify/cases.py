@@ -486,10 +486,12 @@ class _Plan:
         case = Case(name, tuple(sizes.items()), dtype or self.dtypes[0], 0, self.workload.scalars)
         return replace(case, **more)  # type: ignore[arg-type]
 
-    def _sizes(self, label: str, columns: tuple[int, int], rows: tuple[int, int] = (2, 14)) -> dict[str, int]:
-        """Sizes of every dimension: one of the columns from a range, the other dimensions small."""
+    def _sizes(
+        self, label: str, columns: tuple[int, int], rows: tuple[int, int] = (2, 14), wide: str | None = None
+    ) -> dict[str, int]:
+        """Sizes of every dimension: one of the columns from a range, by chance which one, the other dimensions small."""
         stream, along = self.draws.stream(f"sizes {label}"), columns_of(self.problem)
-        wide = stream.choice(along) if along else None
+        wide = wide or (stream.choice(along) if along else None)
         down = [dim for dim in _named(self.problem) if dim not in along]
         deep = stream.choice(down) if down else None
         if not along and stream.random() < LONG:  # a loop may go along any dimension
@@ -569,7 +571,7 @@ class _Plan:
         # And positions along each of them, of which a kernel may hold a table or count blocks.
         down = [dim for dim in named if dim not in along]
         for dim in stream.sample(down, min(len(down), MANY_CASES)):
-            few = {other: stream.randint(1, 2) for other in down}
+            few = dict.fromkeys(down, 2)  # of one, each row of what is reduced along this one would be the first of it
             many = stream.randint(2**8 + 1, INTERPRETED_DEEPEST) if self.interpreted else stream.randint(600, 2000)
             sizes = self._sizes(f"many {dim}", (5, 9)) | few | {dim: many}
             cases.append(self._case(_MANY_ROWS, sizes))
@@ -606,8 +608,8 @@ class _Plan:
             cases.append(self._case("large values", sizes, self._most_exact(), content=Content.large))
         if not self.quick and any(holds_extremes(spec) for spec in self.problem.inputs):
             # So wide that whole blocks of a row may be minus infinity; and as narrow, or as wide, as other kernels take them.
-            for columns in ((4100, 6000), (33, 200)):
-                sizes = self._sizes(f"odd {columns}", columns, (10, 10))
+            for columns, dim in itertools.product(((4100, 6000), (33, 200)), columns_of(self.problem)[:2] or (None,)):
+                sizes = self._sizes(f"odd {columns} {dim}", columns, (10, 10), dim)
                 cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:
                 sizes = self._sizes(f"odd {dim}", (1, 1), (10, 10)) | dict.fromkeys(columns_of(self.problem), 1)

@@ -83,7 +83,7 @@ def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:
     products: set[int] = set()
     for tree in _trees(files):
         nodes = list(ast.walk(tree))
-        if not any(_named(node) == "dot" for node in nodes):
+        if not any(_named(node) in ("dot", "mma") for node in nodes):
             continue
         folded = _folded(tree)
         for settings in map(_settings, nodes):

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import ast
-import re
+from collections.abc import Mapping
 from importlib.resources import files
 
 from gpu_runner.contracts import Problem
 from workers.contracts import KernelTiling
 from workers.layouts.liger import paths
 from workers.targets import stand_in
-from workers.targets.backend import Backend
+from workers.targets.backend import Backend, launchers
+from workers.targets.launch_sizes import launch_sizes, shapes_at
 
 INSIDE = "backends/_ascend"
 UB_MANAGER = f"{paths.OPS}/{INSIDE}/ub_manager.py"
 PACKAGE = f"{paths.PACKAGE}.ops.backends._ascend"
 CORES = 40  # vector cores of a 910B2 to 910B4, for estimates
-RULE = re.compile(
-    r"_(?:row_tiles|block)\((?P<size>n_rows, n_cols|n_cols|n_elements), (?P<tile>[\d.]+)(?:, (?P<wide>[\d.]+))?\)"
-)
+PRODUCT_TILE = 128  # rows and columns at most
+RULES = ("_row_tiles", "_product_tile", "_block")  # what a launcher chooses its tile by
 
 
 class AscendBackend(Backend):
@@ -26,37 +26,41 @@ class AscendBackend(Backend):
 
     def tilings(self, problem: Problem, source: str) -> tuple[KernelTiling, ...]:
         """The tiles of each launcher at each size, chosen as the launchers choose them, for 40 vector cores."""
-        launchers = [
-            n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and RULE.search(ast.unparse(n))
-        ]
-        tilings = []
-        for launcher in launchers:
-            match = RULE.search(ast.unparse(launcher))
-            if match is None or (launcher.args.args and launcher.args.args[0].arg == "size"):
-                continue
-            for workload in problem.workloads:
-                sizes = dict(workload.sizes)
-                shape = [
-                    int(d) if d.isdigit() else sizes.get(d, 1) for d in max((s.dims for s in problem.inputs), key=len)
-                ]
-                tilings.append(_tiling(launcher.name, match, shape, workload.label()))
-        return tuple(tilings)
+        by_workload = [(workload, launch_sizes(source, shapes_at(problem, workload))) for workload in problem.workloads]
+        return tuple(
+            _tiling(launcher.name, *rule, sizes[launcher.name], workload.label())
+            for launcher in launchers(source, "device_context(")
+            if (rule := _rule(launcher)) is not None
+            for workload, sizes in by_workload
+            if "n_rows" in sizes[launcher.name] or "n_elements" in sizes[launcher.name]
+        )
 
 
-def _tiling(name: str, match: re.Match[str], shape: list[int], label: str) -> KernelTiling:
-    columns, elements = shape[-1], 1
-    for size in shape:
-        elements *= size
-    tile = float(match["tile"])
-    if match["size"] == "n_elements":
-        block = _cut((elements,), tile)[0]
-        return KernelTiling(name, label, tile, 1, block, min(CORES, -(-elements // block)), _bits(tile, block))
-    rows, padded = elements // columns, 1 << (columns - 1).bit_length()
+def _rule(launcher: ast.FunctionDef) -> tuple[str, list[float]] | None:
+    """By which rule a launcher chooses its tile, and for how many copies of it."""
+    for node in ast.walk(launcher):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in RULES:
+            return node.func.id, [n.value for n in node.args if isinstance(n, ast.Constant) and type(n.value) is float]
+    return None
+
+
+def _tiling(name: str, rule: str, multipliers: list[float], sizes: Mapping[str, int], label: str) -> KernelTiling:
+    tile, *wide = multipliers
+    if "n_elements" in sizes:
+        block = _cut((sizes["n_elements"],), tile)[0]
+        n_programs = min(CORES, -(-sizes["n_elements"] // block))
+        return KernelTiling(name, label, tile, 1, block, n_programs, _bits(tile, block))
+    rows, columns = sizes["n_rows"], sizes["n_cols"]
+    padded = 1 << (columns - 1).bit_length()
+    if rule == "_product_tile":
+        block = min(PRODUCT_TILE, padded)
+        block_rows = _cut((min(PRODUCT_TILE, rows), block), tile)[0]
+        n_tiles = -(-rows // block_rows) * -(-columns // block) * sizes.get("n_batches", 1)
+        return KernelTiling(name, label, tile, block_rows, block, min(CORES, n_tiles), _bits(tile, block_rows * block))
     block = _cut((columns,), tile)[0]
-    if match["wide"] and block < padded:
-        tile = float(match["wide"])
-        block = _cut((columns,), tile)[0]
-        return KernelTiling(f"{name} (wide)", label, tile, 1, block, min(CORES, rows), _bits(tile, block))
+    if wide and block < padded:
+        block = _cut((columns,), wide[0])[0]
+        return KernelTiling(f"{name} (wide)", label, wide[0], 1, block, min(CORES, rows), _bits(wide[0], block))
     block_rows = _cut((-(-rows // CORES), block), tile)[0]
     return KernelTiling(
         name, label, tile, block_rows, block, min(CORES, -(-rows // block_rows)), _bits(tile, block_rows * block)
@@ -72,17 +76,16 @@ def _bits(multiplier: float, elements: int) -> int:
     return int(multiplier * elements * 32)
 
 
+# Of a tile while a port is judged, whatever its kernel keeps: fewer than the rows and the columns of some cases of a verdict, and
+# more than those of others, so that every path of a port and several tiles for a core are met.
+JUDGED_TILE = 128
+
+
 def stand_in_source() -> str:
-    """The stand-in for ``ub_manager``, as it is laid over the repository where a port is judged.
-
-    Its buffer is a part of an NPU's, so that rows of a few hundred columns fill it as long ones fill that: then every path of a
-    port, and several tiles for a core, are met by the cases of a verdict.
-    """
+    """The stand-in for ``ub_manager``, as it is laid over the repository where a port is judged."""
     source = files("workers.targets").joinpath("stand_in.py").read_text("utf-8")
-    return source.replace(f"{stand_in.CAPACITY_BITS:_}", f"{JUDGED_BITS:_}")
+    return source.replace(f"{stand_in.LARGEST_TILE:_}", f"{JUDGED_TILE:_}")
 
-
-JUDGED_BITS = stand_in.CAPACITY_BITS // 32
 
 ASCEND = AscendBackend(
     name="ascend",

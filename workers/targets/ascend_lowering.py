@@ -22,6 +22,7 @@ VERSION = "3.2."  # the versions whose passes are called here begin so
 TYPE = re.compile(r"(?:tensor|memref)<([\dx?]*?)x?(bf16|f16|f32|f64|i1|i8|i16|i32|i64)\b")
 WIDTHS = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64, "i1": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 VALUE = re.compile(r"%[\w.#]+")
+CARRIED = re.compile(r"(%\w+) = (%\w+)")
 ALIASES = (
     "bufferization.to_tensor",
     "tensor.collapse_shape",
@@ -46,7 +47,8 @@ def device_functions(source: str) -> list[ast.FunctionDef]:
 def buffer_bits(lowered: str) -> int:
     """The most bits of tiles that are alive at once in a lowered kernel, by the lines from and to which a value is used.
 
-    A tile that is filled with a constant is one where a loop adds to it alone: vector instructions take scalars.
+    A tile that is filled with a constant is one where a loop adds to it alone: vector instructions take scalars. What is
+    multiplied, and the sums of products while they are added up, lie in the cube's own memory.
     """
     filled = dict[str, int]()
     first, last, size, root = dict[str, int](), dict[str, int](), dict[str, int](), dict[str, str]()
@@ -68,7 +70,7 @@ def buffer_bits(lowered: str) -> int:
             if value in filled:
                 first[value] = last[value] = place
                 size[value] = filled[value]
-        if text.endswith(("{", "{hivm.unlikely_condition}")):
+        if text.endswith("{"):
             loops.append(place)
         if not result or ":" in result or "," in result or rest.startswith(FREE):
             continue
@@ -81,8 +83,11 @@ def buffer_bits(lowered: str) -> int:
         elif bits:
             first[result] = last[result] = place
             size[result] = bits
+    carried = dict(CARRIED.findall(lowered))
+    multiplied = {carried.get(v, v) for line in lines if " = linalg.matmul" in line for v in VALUE.findall(line)}
+    counted = first.keys() - {root.get(value, value) for value in multiplied}
     at = range(len(lines))
-    return max((sum(size[v] for v in first if first[v] <= place <= last[v]) for place in at), default=0)
+    return max((sum(size[v] for v in counted if first[v] <= place <= last[v]) for place in at), default=0)
 
 
 def _bits(text: str) -> int:

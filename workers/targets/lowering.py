@@ -13,6 +13,7 @@ from workers.targets.module import CallVariant
 
 LONGEST_S = 300.0
 SCRIPT = "ascend_lowering.py"
+PRODUCT_BLOCK = 128  # of what a product sums over, in two bytes an element
 FIX = "Check KERNELSMITH_ASCEND_PYTHON: the Python of an environment with `pip install triton-ascend==3.2.0 pybind11 numpy`."
 
 
@@ -29,19 +30,29 @@ def kernel_requests(
         types |= dict.fromkeys(variant.signature.saved, "fp32")
         floats |= {spec.name for spec in variant.problem.scalars if isinstance(spec.default, float)}
     requests: list[dict[str, object]] = []
-    for node in ast.parse(source).body:
+    body = ast.parse(source).body
+    launched = {
+        start.value.id: function.name
+        for function in body
+        if isinstance(function, ast.FunctionDef) and not function.decorator_list
+        for start in ast.walk(function)
+        if isinstance(start, ast.Subscript) and isinstance(start.value, ast.Name)
+    }
+    for node in body:
         if not isinstance(node, ast.FunctionDef) or not node.decorator_list or "_kernel" not in node.name:
             continue
-        launcher, _, wide = node.name.partition("_kernel")
+        own, _, wide = node.name.partition("_kernel")
+        launcher = launched.get(node.name, own)
         tiling = tiles.get(f"{launcher} (wide)" if wide else launcher)
         rows, columns = (tiling.rows, tiling.columns) if tiling else (1, 1024)
+        tile = {"BLOCK_ROWS": rows, "BLOCK_M": rows, "BLOCK_K": PRODUCT_BLOCK}
         given = [argument.arg for argument in node.args.args if argument.annotation is None]
         constants = [argument.arg for argument in node.args.args if argument.annotation is not None]
         requests.append(
             {
                 "name": node.name,
                 "signature": {name: _type(name, types, floats) for name in given},
-                "constants": {name: rows if name == "BLOCK_ROWS" else columns for name in constants},
+                "constants": {name: tile.get(name, columns) for name in constants},
             }
         )
     return requests

@@ -2,6 +2,7 @@
 
 # The buffer of an Ascend 910B's vector core, as its compiler states it in its overflow errors.
 CAPACITY_BITS = 1_572_864
+LARGEST_TILE = 1_048_576  # elements, more than the buffer holds
 
 
 def compute_default_tiling_strategy(safety_margin=0.8, dtype_size=4, memory_multiplier=10.0, shapes=(), tiling_dims=()):  # type: ignore[no-untyped-def]
@@ -16,7 +17,8 @@ def compute_default_tiling_strategy(safety_margin=0.8, dtype_size=4, memory_mult
         for place, size in enumerate(shape):
             fixed *= 1 if place in cut else size
         bits = memory_multiplier * fixed * dtype_size * 8
-        most = max(1, min(int(int(CAPACITY_BITS * safety_margin) // bits), int(CAPACITY_BITS // (bits * 4.0 / 3.0))))
+        fitting = min(int(int(CAPACITY_BITS * safety_margin) // bits), int(CAPACITY_BITS // (bits * 4.0 / 3.0)))
+        most = max(1, min(fitting, LARGEST_TILE // fixed))
         largest = 1 << (most.bit_length() - 1)
         padded = [1 << (size - 1).bit_length() if size > 1 else 1 for size in shape]
         tiled.append(tuple(min(size, largest) if place in cut else size for place, size in enumerate(padded)))

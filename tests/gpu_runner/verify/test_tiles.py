@@ -24,11 +24,14 @@ def judged(name: str, *changes: tuple[str, str], tunable: bool = False) -> Verdi
     return verify.run(VerifyRequest(problem, candidate, dtypes=("float32",), quick=True), surroundings())
 
 
-@pytest.mark.parametrize("name", ["swiglu", "softmax"])
-def test_emitted_kernels_pass_and_are_seen_to_run(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "backward"),
+    [("swiglu", ["backward"]), ("softmax", ["backward"]), ("matmul", ["backward_dw", "backward_dx"])],
+)
+def test_emitted_kernels_pass_and_are_seen_to_run(name: str, backward: list[str]) -> None:
     verdict = judged(name)
     assert verdict.status is Status.passed, verdict.evidence
-    assert verdict.kernels == (f"_{name}_forward_kernel", f"_{name}_backward_kernel")
+    assert verdict.kernels == tuple(f"_{name}_{one}_kernel" for one in ["forward", *backward])
     assert (verdict.language, verdict.interpreted) == ("cuTile", True)
 
 
@@ -98,3 +101,71 @@ def test_a_kernel_of_triton_in_one_of_cutile_is_refused() -> None:
 def test_a_launch_of_nothing_leaves_its_output_unwritten() -> None:
     verdict = judged("relu_squared", ("ct.launch(", "print("))
     assert verdict.status is not Status.passed
+
+
+def test_a_sum_over_several_axes_is_the_sum_over_all_of_them() -> None:
+    one = "ct.sum(exp, axis=1, keepdims=True)"
+    several = "ct.reshape(ct.sum(ct.reshape(exp, (1, BLOCK_ROWS, BLOCK_SIZE)), axis=(0, -1)), (BLOCK_ROWS, 1))"
+    verdict = judged("softmax", (one, several))
+    assert verdict.status is Status.passed, verdict.evidence
+
+
+PRODUCT = """\
+import torch
+import cuda.tile as ct
+
+
+@ct.kernel
+def _product_kernel(c_array, a_array, b_array, n_inner, BLOCK: ct.Constant[int], BLOCK_K: ct.Constant[int]):
+    row_tile = ct.bid(0)
+    col_tile = ct.bid(1)
+    total = ct.zeros((BLOCK, BLOCK), dtype=ct.float32)
+    for step in range(ct.cdiv(n_inner, BLOCK_K)):
+        a = ct.load(a_array, (row_tile, step), (BLOCK, BLOCK_K), padding_mode=ct.PaddingMode.ZERO)
+        b = ct.load(b_array, (step, col_tile), (BLOCK_K, BLOCK), padding_mode=ct.PaddingMode.ZERO)
+        total = ct.mma(a, b, total)
+    ct.store(c_array, (row_tile, col_tile), ct.astype(total, c_array.dtype))
+
+
+def _product(a, b):
+    n_rows, n_inner = a.shape
+    n_cols = b.shape[1]
+    c = torch.empty((n_rows, n_cols), dtype=a.dtype, device=a.device)
+    if n_rows * n_cols:
+        grid = (ct.cdiv(n_rows, 32), ct.cdiv(n_cols, 32))
+        ct.launch(torch.cuda.current_stream(), grid, _product_kernel, (c, a, b, n_inner, 32, 16))
+    return c
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return _product(x.reshape(-1, x.shape[-1]).contiguous(), w.contiguous()).view(*x.shape[:-1], w.shape[1])
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w = ctx.saved_tensors
+        flat = dy.reshape(-1, dy.shape[-1]).contiguous()
+        rows = x.reshape(-1, x.shape[-1])
+        return _product(flat, w.t().contiguous()).view(x.shape), _product(rows.t().contiguous(), flat)
+
+
+def candidate(x, w):
+    return _Product.apply(x, w)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ("", "", Status.passed),
+        ("ct.zeros((BLOCK, BLOCK)", "ct.ones((BLOCK, BLOCK)", Status.incorrect_values),
+        ("ct.mma(a, b, total)", "ct.mma(a, ct.astype(b, ct.float16), total)", Status.unproved),
+    ],
+)
+def test_a_product_of_tiles_is_interpreted(before: str, after: str, status: Status) -> None:
+    problem = json.loads((FOLDER / "matmul.json").read_text())["problem"]
+    candidate = CandidateSource((SourceFile("candidate.py", PRODUCT.replace(before, after)),))
+    verdict = verify.run(VerifyRequest(problem, candidate, dtypes=("float32",), quick=True), surroundings())
+    assert verdict.status is status, verdict.evidence

@@ -13,7 +13,9 @@ from workers.authors.compiler.schedules.live import INLINED, live_tiles
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal
 from workers.targets.ascend import ASCEND
 
+PRODUCTS = ["matmul", "bmm", "linear_gelu"]
 PORTED = ["swiglu", "geglu_tanh", "relu_squared", "rms_norm", "layer_norm", "softmax", "dyt", "add_rms_norm", "kl_rows"]
+PORTED += PRODUCTS
 
 
 def ported(name: str) -> Proposal:
@@ -40,7 +42,14 @@ def test_rows_that_the_buffer_does_not_hold_have_a_kernel_of_their_own() -> None
     assert "else:\n            _softmax_forward_kernel_wide[(n_programs,)](" in source
 
 
-@pytest.mark.parametrize("name", ["swiglu", "softmax"])
+@pytest.mark.parametrize(("name", "tiles"), [("matmul", 2.0), ("bmm", 2.0), ("linear_gelu", 4.0)])
+def test_a_product_has_a_tile_that_the_buffer_holds_with_what_follows_from_it(name: str, tiles: float) -> None:
+    source = ported(name).source
+    assert f"BLOCK_M, BLOCK_N, BLOCK_K = _product_tile(n_rows, n_cols, n_inner, {tiles}, " in source
+    assert source.count('input_precision="ieee")') == 3, "forward, and a product for each gradient"
+
+
+@pytest.mark.parametrize("name", ["swiglu", "softmax", "matmul"])
 def test_settings_are_the_unified_buffer_s_also_where_a_table_of_tuned_ones_is_asked_for(name: str) -> None:
     problem, graph = captured(name)
     style = replace(ASCEND.style(name), tunable=True)
@@ -53,7 +62,10 @@ def test_what_is_read_once_may_leave_the_cache() -> None:
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [("matmul", "no schedule for matrix products"), ("max_pool", "no schedule for windows of a tensor")],
+    [
+        ("norm_linear", "no schedule for products of what is computed for each block"),
+        ("max_pool", "no schedule for windows of a tensor"),
+    ],
 )
 def test_what_has_no_schedule_is_refused_by_its_operator(name: str, sentence: str) -> None:
     problem, graph = captured(name)

@@ -13,6 +13,7 @@ from tests.workers.compiler.captured import captured, names, style
 from workers.authors.compiler import CompilerAuthor
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal
 
+PRODUCTS = ["matmul", "linear_residual"]
 EMITTED = ["reglu", "geglu_tanh", "relu_squared", "swiglu", "rms_norm", "layer_norm", "softmax", "dyt", "frob"]
 
 
@@ -57,6 +58,15 @@ def test_both_languages_compute_the_same_statements(name: str, timed: str) -> No
     assert statements(emitted(name).source, kernel) == statements(emitted(name, "gpu").source, kernel)
 
 
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_takes_its_operands_as_they_lie_and_what_follows_from_it_in_one_kernel(name: str) -> None:
+    source = emitted(name).source
+    tiles = {"matmul": "x, w", "linear_residual": "x, ct.permute(weight, (1, 0))"}
+    assert f"product = ct.mma({tiles[name]}, product)" in source
+    assert source.count("ct.mma(") == 3, "forward, and a product for each gradient"
+    assert ("y = residual + (bias + product)" in source) is (name == "linear_residual")
+
+
 def test_a_tile_beyond_the_last_column_is_what_the_reduction_ignores() -> None:
     source = emitted("softmax").source
     assert "padding_mode=ct.PaddingMode.NEG_INF" in source and "ct.max(x, axis=1, keepdims=True)" in source
@@ -80,7 +90,9 @@ def test_a_call_without_rows_starts_no_kernel() -> None:
     ("name", "sentence"),
     [
         ("bias_gelu", "cuTile has no way to write `erf` yet"),
-        ("matmul", "the cuTile target has no schedule for matrix products"),
+        ("bmm", "the cuTile target has no schedule for batches of products"),
+        ("norm_linear", "the cuTile target has no schedule for products of what is computed for each tile"),
+        ("convolution", "the cuTile target has no schedule for windows of a tensor"),
         ("group_norm", "the cuTile target has no schedule for groups within a row"),
         ("packed_geglu", "the cuTile target has no schedule for chunks of a row"),
         ("cross_entropy", "the cuTile target has no schedule for look-ups"),

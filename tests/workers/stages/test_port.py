@@ -25,7 +25,7 @@ from workers.contracts import (
     Verb,
 )
 from workers.stages.port import Port
-from workers.targets.ascend import ASCEND, EXPORTS, JUDGED_BITS, UB_MANAGER
+from workers.targets.ascend import ASCEND, EXPORTS, JUDGED_TILE, UB_MANAGER
 from workers.targets.liger_cutedsl import CUTEDSL
 from workers.targets.liger_cutile import CUTILE
 from workers.tree import Tree
@@ -85,7 +85,7 @@ def test_a_port_is_judged_with_a_stand_in_that_is_never_committed() -> None:
     _, texts = ported(context)
     request = next(request for place, request in context.asked if place == "verify verify-geglu")
     given = {file.path: file.text for file in request.candidate.files}
-    assert f"CAPACITY_BITS = {JUDGED_BITS:_}" in given[UB_MANAGER] and given[EXPORTS] == ""
+    assert f"LARGEST_TILE = {JUDGED_TILE:_}" in given[UB_MANAGER] and given[EXPORTS] == ""
     assert UB_MANAGER not in texts
     assert set(request.candidate.screened) == set(given) - {UB_MANAGER, EXPORTS}
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from service.cli import app
 from tests.workers.compiler.captured import captured
-from tests.workers.compiler.test_cutile import EMITTED, emitted
+from tests.workers.compiler.test_cutile import EMITTED, PRODUCTS, emitted
 from workers.contracts import FailureCode, UserFacingError
 from workers.targets import cutile, cutile_compiling
 from workers.targets.cutile import compiled, kernel_requests
@@ -116,7 +116,7 @@ def test_a_python_that_is_not_there_is_the_environments_fault() -> None:
 
 @pytest.mark.skipif("CUTILE_PYTHON" not in os.environ, reason="CUTILE_PYTHON names no Python with cuTile")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
-@pytest.mark.parametrize("name", EMITTED)
+@pytest.mark.parametrize("name", [*EMITTED, *PRODUCTS])
 def test_the_real_compiler_takes_every_kernel(name: str, architecture: str) -> None:
     proposal = emitted(name)
     requests = kernel_requests(captured(name)[0], proposal)

@@ -14,6 +14,7 @@ from tests.workers.compiler.captured import captured
 from tests.workers.compiler.test_ascend import PORTED, ported
 from workers.contracts import FailureCode, KernelTiling, LoweredKernel, UserFacingError
 from workers.targets import ascend_lowering, stand_in
+from workers.targets.ascend import ASCEND
 from workers.targets.ascend_lowering import buffer_bits, device_functions
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant
@@ -46,6 +47,20 @@ def test_tiles_are_alive_from_their_line_to_the_last_that_uses_them() -> None:
 def test_a_constant_tile_counts_where_a_loop_adds_to_it() -> None:
     carried = LOWERED.replace(" : i32 {", " iter_args(%t = %1) -> (tensor<1024xf32>) : i32 {")
     assert buffer_bits(carried) == 3 * TILE
+
+
+def test_a_branch_in_a_loop_keeps_nothing_until_the_loop_ends() -> None:
+    fill = "linalg.fill ins(%cst : bf16) outs(%alloc : memref<1024xbf16>)"
+    branch = f"      scf.if %c {{\n        {fill}\n      }} {{hivm.unlikely_condition}}\n"
+    assert buffer_bits(LOWERED.replace("      %2 = ", f"{branch}      %2 = ")) == 2 * TILE
+
+
+def test_what_the_cube_multiplies_and_sums_up_is_not_in_the_buffer() -> None:
+    product = LOWERED.replace(
+        "      %5 = arith.addf %4, %4 : tensor<1024xf32>\n",
+        "      %5 = linalg.matmul ins(%3, %4 : tensor<1024xf32>, tensor<1024xf32>) outs(%t : tensor<1024xf32>)\n",
+    ).replace(" : i32 {", " iter_args(%t = %1) -> (tensor<1024xf32>) : i32 {")
+    assert buffer_bits(product) == TILE // 2, "but what is loaded to be converted"
 
 
 SOURCE = """
@@ -137,7 +152,7 @@ def test_an_environment_with_another_triton_lacks_the_compiler_and_refuses_no_ke
 def test_the_real_compiler_takes_every_kernel_and_its_tiles_fit(name: str) -> None:
     proposal = ported(name)
     source = "\n".join(proposal.imports) + "\n\n\n" + proposal.source
-    requests = kernel_requests(source, (), [])
+    requests = kernel_requests(source, (), ASCEND.tilings(captured(name)[0], source))
     kernels = lowered(os.environ["TRITON_ASCEND_PYTHON"], source, requests)
     assert [kernel.name for kernel in kernels] == [request["name"] for request in requests]
     assert all(0 < kernel.bits <= stand_in.CAPACITY_BITS and kernel.copies for kernel in kernels)

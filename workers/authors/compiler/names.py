@@ -76,6 +76,7 @@ RESERVED = frozenset(
         "col_tile",
         "n_row_tiles",
         "n_col_tiles",
+        "n_batch_tiles",
         "n_batches",
         "n_inner",
         "BLOCK_M",
@@ -151,7 +152,8 @@ class TensorNames:
         self.values: dict[TileValue, str] = {}
         for tensor in problem.inputs:
             original, again, _ = tensor.name.partition(AGAIN)
-            text = self.tensors[original] if again else self.free(wanted.get(tensor.name, tensor.name))
+            own = tensor.name.replace(" ", "_")  # of a copy that a step is given
+            text = self.tensors[original] if again else self.free(wanted.get(tensor.name, own))
             self.tensors[tensor.name] = text
         self.products: dict[str, str] = {}  # the formula of each product's node
         for scalar in problem.scalars:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelTask
@@ -11,9 +12,10 @@ from workers.authors.compiler.names import TensorNames
 from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.schedules.base import Schedule, started
 from workers.authors.compiler.schedules.flat import Flat
-from workers.authors.compiler.schedules.live import live_tiles
+from workers.authors.compiler.schedules.live import TILE_SIZE, live_tiles
+from workers.authors.compiler.schedules.product import TILE, ProductKernel, ProductSchedule
 from workers.authors.compiler.schedules.tile import Tile
-from workers.authors.compiler.statements import INDENT
+from workers.authors.compiler.statements import INDENT, ScopeStatements
 
 CORES = "get_npu_core_count()"
 BLOCK = '''def _block(size, multiplier):
@@ -38,12 +40,11 @@ ROW_TILES = '''def _row_tiles(n_rows, n_cols, tile_multiplier, block_multiplier)
 
 
 class AscendRefused(Schedule):
-    """What has no schedule for this target yet: products and segments of rows."""
+    """What has no schedule for this target yet: windows and segments of rows."""
 
     @staticmethod
     def fits(task: KernelTask, program: ValueProgram) -> bool:
-        by_places = program.multiplies or bool(program.domain.windows)
-        return by_places or task.sums_segments or bool(program.domain.segment_axes)
+        return bool(program.domain.windows) or task.sums_segments or bool(program.domain.segment_axes)
 
     @classmethod
     def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
@@ -52,8 +53,6 @@ class AscendRefused(Schedule):
         Raises:
             CannotCompileError: always.
         """
-        if program.multiplies:
-            raise CannotCompileError("the Ascend target has no schedule for matrix products", "matmul")
         if program.domain.windows:
             raise CannotCompileError("the Ascend target has no schedule for windows of a tensor", "windows")
         raise CannotCompileError("the Ascend target has no schedule for groups within a row", "reshape")
@@ -138,3 +137,92 @@ class AscendTile(Tile):
         narrow = started(self.kernel, "(n_programs,)", constants, None)
         wide = started(self.wide.kernel, "(n_programs,)", {"BLOCK_SIZE": "BLOCK_SIZE"}, None)
         return ["if BLOCK_ROWS:", *(INDENT + line for line in narrow), "else:", *(INDENT + line for line in wide)]
+
+
+PRODUCT_TILE = '''def _product_tile(n_rows, n_cols, n_inner, multiplier, element_size):
+    """The tile of a product: 64 KiB of the cube's sums, of which the unified buffer holds so many copies."""
+    BLOCK_N = min(128, triton.next_power_of_2(n_cols))
+    ((BLOCK_M, _),) = compute_default_tiling_strategy(
+        safety_margin=0.8,
+        dtype_size=4,
+        memory_multiplier=multiplier,
+        shapes=((min(128, n_rows), BLOCK_N),),
+        tiling_dims=(0,),
+    )
+    return BLOCK_M, BLOCK_N, min(256 // element_size, max(16, triton.next_power_of_2(n_inner)))'''
+
+
+class AscendProduct(ProductSchedule):
+    """Products: a program takes tiles of the result in turn, and blocks of 256 bytes of what is summed over."""
+
+    SOURCES: ClassVar = {"_product_tile(": PRODUCT_TILE}
+
+    @classmethod
+    def of(cls, program: ValueProgram, names: TensorNames, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+        """Writes the kernel.
+
+        Raises:
+            CannotCompileError: an operand is computed.
+        """
+        assert program.product is not None
+        for side in (program.product.left, program.product.right):
+            if side.value.op != "load" or side.value.space != FULL:
+                sentence = "the Ascend target has no schedule for products of what is computed for each block"
+                raise CannotCompileError(sentence, "matmul")
+        writer = AscendProductKernel(program, names, scalars, task)
+        kernel = writer.write()
+        return cls(program, task, kernel, host, names=names.tensors, strides=tuple(writer.strides.items()))
+
+    @property
+    def grid(self) -> tuple[str, str]:
+        """A core's program."""
+        return "1D", "a program a core, each over many tiles of the product"
+
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the tile by the unified buffer, and the programs by the cores."""
+        tiles = live_tiles(self.kernel.source.replace("(BLOCK_M, BLOCK_N)", f"({TILE_SIZE},)"))
+        given = f"n_rows, n_cols, n_inner, {tiles}, {self.source}.element_size()"
+        return [
+            f"{', '.join(TILE)} = _product_tile({given})",
+            f"n_tiles = {self._tiles}",
+            f"n_programs = max(1, min({CORES}, n_tiles))",
+        ]
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start a program for each core."""
+        return self._addressed(started(self.kernel, "(n_programs,)", {name: name for name in TILE}, None))
+
+
+class AscendProductKernel(ProductKernel):
+    @property
+    def _constants(self) -> tuple[str, ...]:
+        return TILE
+
+    @property
+    def _grid_sizes(self) -> tuple[str, ...]:
+        return ("n_tiles",)
+
+    @property
+    def _crossed(self) -> bool:
+        return False
+
+    def _dot(self, texts: list[str], total: str) -> str:
+        return f'tl.dot({", ".join(texts)}, {total}, input_precision="ieee")'
+
+    def _tile_loop(self) -> list[str]:
+        loop = self.scope()
+        loop.line("n_col_tiles = tl.cdiv(n_cols, BLOCK_N)")
+        if self.product.axes.batch:
+            loop.line("n_batch_tiles = tl.cdiv(n_rows, BLOCK_M) * n_col_tiles")
+        loop.line("for tile in tl.range(tl.program_id(0), n_tiles, tl.num_programs(0)):")
+        return loop.lines
+
+    def _tile(self, head: ScopeStatements) -> None:
+        tile = "tile"
+        if self.product.axes.batch:
+            head.line("batch = (tile // n_batch_tiles).to(INDEX)")
+            tile = "tile % n_batch_tiles"
+        head.line(f"rows = ({tile} // n_col_tiles * BLOCK_M + tl.arange(0, BLOCK_M)).to(INDEX)[:, None]")
+        head.line("cols = (tile % n_col_tiles * BLOCK_N + tl.arange(0, BLOCK_N)).to(INDEX)[None, :]")
+        head.line("row_mask = rows < n_rows")
+        head.line("col_mask = cols < n_cols")

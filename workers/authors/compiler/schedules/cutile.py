@@ -30,7 +30,7 @@ from workers.authors.compiler.values import TileValue
 TILE_SHAPE = '''def _tile_shape(n_cols, n_elements):
     """Rows and columns of a tile of about so many elements: powers of two, short rows share one."""
     BLOCK_SIZE = 1 << max(n_cols - 1, 0).bit_length()
-    return max(1, n_elements // BLOCK_SIZE), BLOCK_SIZE'''
+    return -(-n_elements // BLOCK_SIZE), BLOCK_SIZE'''
 # By docs/measurements/2026-11-29-cutile-h200.md: larger tiles of elements take up to twice the time in bfloat16, and whole rows
 # by the compiler's own number of warps up to five times.
 FLAT_ELEMENTS, ROW_WARPS = 1024, 8
@@ -77,10 +77,10 @@ def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
     """What a task takes that no schedule here has, and its operator."""
     values, domain = task.values, program.domain
     loads = [value for value in values if value.op == "load"]
-    if program.multiplies:
-        return "matrix products", "matmul"
     if domain.windows:
         return "windows of a tensor", "windows"
+    if program.multiplies:
+        return "matrix products", "matmul"
     if task.sums_segments or domain.segment_axes:
         return "groups within a row", "reshape"
     if domain.is_strided:
@@ -116,7 +116,7 @@ def is_input(load: TileValue, program: ValueProgram) -> bool:
     return str(load.datum) in program.domain.shapes
 
 
-def _launched(kernel: KernelSource, size: str, grid: str, settings: list[str], name: str = "") -> list[str]:
+def launched(kernel: KernelSource, size: str, grid: str, settings: list[str], name: str = "") -> list[str]:
     """Lines that start a kernel, unless there is nothing to do: a tile has to lie in its array. ``name`` is that of the kernel as
     it is compiled.
     """
@@ -190,7 +190,7 @@ class CutileFlat(Flat):
 
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each tile."""
-        return _launched(self.kernel, "n_elements", "(ct.cdiv(n_elements, BLOCK_SIZE),)", ["BLOCK_SIZE"])
+        return launched(self.kernel, "n_elements", "(ct.cdiv(n_elements, BLOCK_SIZE),)", ["BLOCK_SIZE"])
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The elements of a tile, whatever the columns."""
@@ -293,7 +293,7 @@ class CutileTile(Tile):
         grid = "(n_programs,)" if self.task.reduces_cols else "(n_programs, n_blocks)"
         hints = ", ".join(f'tuned["{name}"]' for name in HINTS)
         name = f"_hinted({self.kernel.name}, {hints})" if self.form.tuned_tiles else ""
-        return _launched(self.kernel, "n_programs", grid, ["BLOCK_ROWS", "BLOCK_SIZE"], name)
+        return launched(self.kernel, "n_programs", grid, ["BLOCK_ROWS", "BLOCK_SIZE"], name)
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The elements of a tile: its rows, and of blocks of columns their width."""

@@ -301,9 +301,6 @@ class ProductSchedule(Schedule):
         precision = f"{kind}_precision({self.source}.device)"
         constants = {name: own.get(name, name) for name in (*TILE, "GROUP_M")}
         constants |= {"PRECISION": precision, "DESCRIBED": "n_described > 0"}
-        tensors = dict.fromkeys(str(v.datum) for v in (*self._product.left.loads, *self._product.right.loads))
-        numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
-        total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
         grid = "(n_tiles, n_splits)" if shares_sum(self.task, self.program) else f"({self._tiles},)"
         if self.described:
             grid = "(n_programs,)"
@@ -318,13 +315,19 @@ class ProductSchedule(Schedule):
             f"{text} = _laid({text}, {place}, {precision})"
             for text, place in ((self.names[name], place) for name, place in (laid or {}).items())
         ]
-        counts = [*numels, total]
+        more = []
         if laid or narrow:  # copies have at most 64 elements more a row
             batches = "n_batches * " if self._product.axes.batch else ""
-            counts.append(f"64 * {batches}(n_rows + n_cols + n_inner)")
-        given = dict(self.strides) | {ADDRESSED: addressed(counts)}
+            more = [f"64 * {batches}(n_rows + n_cols + n_inner)"]
         allocator = ["triton.set_allocator(_descriptors)"] if self.described else []
-        return [*self._laid_lines(), *turned, *rounded, *allocator, *_filled(lines, given)]
+        return [*self._laid_lines(), *turned, *rounded, *allocator, *self._addressed(lines, *more)]
+
+    def _addressed(self, lines: list[str], *more: str) -> list[str]:
+        """The lines of a start with the strides of operands, and a number as large as the largest index."""
+        tensors = dict.fromkeys(str(v.datum) for v in (*self._product.left.loads, *self._product.right.loads))
+        numels = dict.fromkeys(f"{self.names[name]}.numel()" for name in tensors)
+        total = f"{'n_batches * ' if self._product.axes.batch else ''}n_rows * n_cols"
+        return _filled(lines, dict(self.strides) | {ADDRESSED: addressed([*numels, total, *more])})
 
     @property
     def _tiles(self) -> str:
@@ -431,6 +434,8 @@ def described_tensors(program: ValueProgram, task: KernelTask) -> bool:
     sizes = _sizes_by_workload(program, axes.rows, axes.cols)
     if axes.batch or program.domain.windows or shares_sum(task, program) or _dtypes(program) == {"float32"}:
         return False
+    if task.form.strides_the_grid:
+        return False
     if not sizes or any(min(counts) < LEAST_DESCRIBED for counts in sizes):
         return False
     for side, own in zip(sides, (axes.rows, axes.cols), strict=True):
@@ -456,6 +461,8 @@ def _copied(program: ValueProgram, task: KernelTask) -> tuple[str, ...]:
     sizes = _sizes_by_workload(program, axes.rows, axes.cols)
     if program.domain.windows or not sizes or any(min(counts) < LEAST_LAID for counts in sizes):
         return ()
+    if task.form.strides_the_grid:
+        return ()
     loads = [str(v.datum) for v in (*sides[0].loads, *sides[1].loads, *task.values) if v.op == "load"]
     given = [str(side.value.datum) for side in sides if side.value.op == "load" and side.value.space == FULL]
     return tuple(name for name in given if loads.count(name) == 1)
@@ -472,7 +479,7 @@ class ProductKernel(KernelWriter):
         self.described: dict[str, str] = {}
         self._describes = described_tensors(program, task)
         self._moved = {*narrow_rows(program, task), *(laid_places(program, task) or {})}
-        self._depth = 2 if self._describes else 1
+        self._depth = 2 if self._describes or self.form.strides_the_grid else 1
         self._counted, self._descriptors, self._described = self.scope(), self.scope(2), self.scope(4)
         self._used: set[str] = set()
         self._outer, self._inner_axes = walked(program)
@@ -522,10 +529,7 @@ class ProductKernel(KernelWriter):
         if self._crossed:
             texts = [f"tl.trans({text})" for text in reversed(texts)]
             finish.line(f"{total} = tl.trans({total})")
-        before = [side.value in gathered(self.program, self.task) for side in (self.product.left, self.product.right)]
-        before = before[::-1] if self._crossed else before
-        both = ", ".join(text if done else nearest(text) for text, done in zip(texts, before, strict=True))
-        turn.line(f"{total} = tl.dot({both}, {total}, input_precision=PRECISION)")
+        turn.line(f"{total} = {self._dot(texts, total)}")
         body.env[dot] = total
         self._finish(body)
         if self._describes and not _is_bare(self.task):
@@ -538,9 +542,23 @@ class ProductKernel(KernelWriter):
         partial = (size for load in self.loads for size in row_index(self.program, self.names, load)[1])
         outer = ["n_outer"] if self._outer else []
         outer += ["split_turns", "split_stride"] if self._shares else []
-        sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial), ADDRESSED)
-        constants = (*TILE, "GROUP_M", "PRECISION", *(["DESCRIBED"] if self._describes else []))
-        return self.finish(lines, sizes, constants)
+        sizes = ("n_rows", "n_cols", "n_inner", *outer, *self.strides, *dict.fromkeys(partial), *self._grid_sizes)
+        return self.finish(lines, (*sizes, ADDRESSED), self._constants)
+
+    @property
+    def _constants(self) -> tuple[str, ...]:
+        return (*TILE, "GROUP_M", "PRECISION", *(["DESCRIBED"] if self._describes else []))
+
+    @property
+    def _grid_sizes(self) -> tuple[str, ...]:
+        """What the kernel is told of its grid."""
+        return ()
+
+    def _dot(self, texts: list[str], total: str) -> str:
+        before = [side.value in gathered(self.program, self.task) for side in (self.product.left, self.product.right)]
+        before = before[::-1] if self._crossed else before
+        both = ", ".join(text if done else nearest(text) for text, done in zip(texts, before, strict=True))
+        return f"tl.dot({both}, {total}, input_precision=PRECISION)"
 
     def _halve(self, finish: ScopeStatements, total: str, body: ScopeStatements) -> None:
         """The two halves of a tile one after the other, each with what follows from it."""
@@ -819,7 +837,7 @@ def shares_sum(task: KernelTask, program: ValueProgram) -> bool:
 
     A workload has to leave it too few tiles for all multiprocessors.
     """
-    if program.product is None or not _is_bare(task):
+    if program.product is None or not _is_bare(task) or task.form.strides_the_grid:
         return False
     axes, domain = program.product.axes, program.domain
     places = {axis for window in domain.windows.values() for dim in window.dims for axis in dim.place}
