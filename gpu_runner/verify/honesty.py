@@ -219,7 +219,7 @@ def _is_partial(item: Work, proof: Proof, processors: int, together: int) -> boo
     elements, scale = _elements(proof), proof.scale
     # A backward is given the upstream gradient of the largest output.
     given_back = scale.answers if item.step.endswith("backward") else 0
-    whole = max(*scale.elements.values(), given_back)
+    whole = max([*scale.elements.values(), given_back])
     given = item.each // item.reduced
     small = (name for name, count in scale.elements.items() if count * SMALL <= whole)
     of_parameter = any(given == elements.get(name) for name in small)

@@ -173,6 +173,7 @@ MOST_LEFT_OUT = 3  # of its cases that are named
 # And what a kernel says of its arguments.
 SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds, Status.mutated_input)
 INTERPRETED = "interpreted"  # rule of what the interpreter shows beside a GPU
+NOT_COMPARED = "comparing"  # rule of an answer with which the comparison itself ended in an error
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 ARITHMETIC = ("OverflowError", "ZeroDivisionError")  # of numbers of host code
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
@@ -995,7 +996,8 @@ def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection
             except (ChildFailed, ProtocolError):
                 continue  # it has no guard, and need have none
             # What was computed of usual indices and never changed stays among them.
-            trial.decisions |= joined((trial.decided | {child: answer.decided}).values())
+            trial.decided[child] = answer.decided
+            trial.decisions |= joined(trial.decided.values())
 
 
 def _decide_altered(
@@ -1727,7 +1729,15 @@ class _Interpreting:
                 pool = stack.enter_context(ThreadPoolExecutor(INTERPRETED_AT_ONCE, "interpreted"))
                 stack.callback(pool.shutdown, cancel_futures=True)
                 ask = functools.partial(self._answer, children, overwrites)
+                met = set[int]()
+                is_asked_outside = False
                 for (proof, peer, told), answer, child in _few_ahead(pool, ask, known):
+                    if own and proof.case.seed in met and not is_asked_outside:
+                        # No case has them, so that what they alone decide is seen before cases are run with another device.
+                        is_asked_outside, one = True, children.take(form)
+                        _decide_outside(seen, one, overwrites, one)
+                        children.give_back(one)
+                    met.add(proof.case.seed)
                     if self._left or self._has_seen_enough(seen):
                         break
                     label = proof.case.label()
@@ -1742,7 +1752,8 @@ class _Interpreting:
                         comparing.begin(proof, answer, "cpu", peer, overwrites)
                 pool.shutdown(cancel_futures=True)
                 if own and not self._left:
-                    _decide_outside(seen, session, overwrites, session)
+                    if not is_asked_outside:
+                        _decide_outside(seen, session, overwrites, session)
                     written, told = self._candidate.screened_files, {"device": facts or None, "has_devices": False}
                     _decide_altered(seen, session, overwrites, written, **told)
         except ProtocolError as error:
@@ -1875,7 +1886,7 @@ def _with_few_processors(facts: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def _is_seen_there(finding: VerdictFinding) -> bool:
     """Whether it is something that the interpreter sees of kernels, and a GPU may not show."""
-    return finding.status in SEEN_BY_INTERPRETER or finding.rule == FALSE_CLAIM
+    return finding.status in SEEN_BY_INTERPRETER or finding.rule in (FALSE_CLAIM, NOT_COMPARED)
 
 
 def _is_wrong_by_far(finding: VerdictFinding) -> bool:
@@ -2078,8 +2089,8 @@ def _examined(
     except Exception as error:  # noqa: BLE001 - whatever it is, it comes of this candidate's values, and ends this verdict alone
         _log.exception("%s: the answer could not be compared", proof.case.label())
         message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"
-        evidence = Evidence("comparing", message, proof.case.label())
-        return Examined(findings=(VerdictFinding(Status.refused, evidence, "comparing"),))
+        evidence = Evidence(NOT_COMPARED, message, proof.case.label())
+        return Examined(findings=(VerdictFinding(Status.refused, evidence, NOT_COMPARED),))
 
 
 def _in_turn_where_small(proof: Proof) -> AbstractContextManager[object]:

@@ -197,7 +197,7 @@ def test_decisions_are_bounded_and_of_their_form() -> None:
 
 
 def test_a_fault_in_comparing_ends_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **more: object) -> None:
         raise RuntimeError("The size of tensor a must match the size of tensor b")
 
     monkeypatch.setattr(judge, "examine", broken)
