@@ -1573,6 +1573,7 @@ class _Interpreting:
             Future()
         )  # the facts of the GPU, or none, once the candidate's own child is open
         self._on_gpu: _Trial | None = None  # what the GPU showed, once it has ended
+        self._is_over = Event()  # it has, or nobody waits any more
         self._seen = _Interpreted(by_value=prove is not None)
         self._leaving = Lock()
         self._left = False
@@ -1586,6 +1587,7 @@ class _Interpreting:
     def __exit__(self, *_: object) -> None:
         """Wait for the case that is running."""
         self._left = True
+        self._is_over.set()
         self._begin(None)
         if not self._learned.done():
             self._learned.set_result(OriginalRuns())
@@ -1626,6 +1628,7 @@ class _Interpreting:
         """Add what was seen to what the GPU showed."""
         assert self._pending is not None
         self._on_gpu = trial
+        self._is_over.set()
         self._begin(None)
         with span("waiting for the interpreter"):
             seen = self._pending.result()
@@ -1737,6 +1740,8 @@ class _Interpreting:
                         is_asked_outside, one = True, children.take(form)
                         _decide_outside(seen, one, overwrites, one)
                         children.give_back(one)
+                        if not self._is_open(seen):
+                            self._is_over.wait()  # it may have launched a kernel that none of the cases here has
                     met.add(proof.case.seed)
                     if self._left or self._has_seen_enough(seen):
                         break
@@ -1826,8 +1831,11 @@ class _Interpreting:
     def _has_seen_enough(self, seen: _Trial) -> bool:
         if self._on_gpu is None or len(seen.examined) < LEAST_INTERPRETED:
             return False
-        is_open = any(outcome != BOTH for decision, outcome in seen.decisions.items() if decision.in_kernel)
-        return not is_open and seen.kernels.keys() >= self._on_gpu.kernels.keys()
+        return not self._is_open(seen) and seen.kernels.keys() >= self._on_gpu.kernels.keys()
+
+    @staticmethod
+    def _is_open(seen: _Trial) -> bool:
+        return any(outcome != BOTH for decision, outcome in seen.decisions.items() if decision.in_kernel)
 
 
 class _Children:
