@@ -231,6 +231,8 @@ def _in_parts(tools: SuiteTools, source: str, kernel: str, run: Path, limit_s: f
         made = tools.compose(problem, run, limit_s)
     except UserFacingError as error:
         return error.failure.message
+    except Exception as error:  # noqa: BLE001 - one problem must not end the others; its line says what broke
+        return f"{type(error).__name__}: {error}"
     if isinstance(made, str) or made.verdict.status is Status.passed:
         return made
     said = [each.message for each in made.verdict.evidence[:1]]

@@ -82,6 +82,8 @@ class Bench:
         assert 0 < left_s <= 30 and run.parent.name == "composed"
         if "alone" in source:
             return "no part of it saves memory traffic"
+        if "falls apart" in source:
+            raise ZeroDivisionError("of the composer's own")
         if "untraced" in source:
             raise UserFacingError(Failure(FailureCode.problem, "it draws random numbers"))
         return Composition("# composed", self.verify(source, "# composed", left_s), 3, 5)
@@ -300,7 +302,7 @@ def test_what_is_refused_as_a_whole_is_composed_and_never_counted_as_one_program
 
 
 def test_what_is_behind_is_held_beside_a_program_of_parts_which_counts_as_composed(tmp_path: Path) -> None:
-    words = ("behind", "behind alone", "behind untraced", "right", "pool")
+    words = ("behind", "behind alone", "behind untraced", "right", "pool", "behind falls apart")
     folder = folder_of(tmp_path, **{f"p{number}": word for number, word in enumerate(words)})
     bench = Bench({"eager": 2.0, "torch_compile": 1.5})
     entries = bench.over(folder, tmp_path / "out")
@@ -310,8 +312,9 @@ def test_what_is_behind_is_held_beside_a_program_of_parts_which_counts_as_compos
         (0.5, {}, "it draws random numbers"),
         (1.5, {}, ""),
         (1.5, {}, ""),
+        (0.5, {}, "ZeroDivisionError: of the composer's own"),
     ]
-    assert [fast_p(entries, "torch_compile", 1.0, composed=composed) for composed in (False, True)] == [1 / 5, 3 / 5]
+    assert [fast_p(entries, "torch_compile", 1.0, composed=composed) for composed in (False, True)] == [1 / 6, 3 / 6]
     assert (tmp_path / "out/kernels/p0_in_parts.py").read_text() == "# composed"
     assert (tmp_path / "out/kernels/p0.py").read_text() == "# p0"
     assert "| `p0.py` | 0.67 | 0.50 | 2.00 | 1.50 | 5 |" in problem_set_section(entries)
