@@ -113,6 +113,7 @@ from gpu_runner.verify.one_sided import (
     demanded,
     functions_of,
     kept_functions,
+    line_of,
     one_sided,
     with_indices_outside,
 )
@@ -556,7 +557,16 @@ def judge_beside(
     if frame.interpreted and not frame.quick:
         trial.refused += _never_at_scale(learned.proofs, trial)
     frame = replace(frame, one_sided=one_sided(trial.decisions, candidate.screened_files))
-    return _verdict(frame, learned.proofs, trial)
+    return _with_a_line(_verdict(frame, learned.proofs, trial), candidate)
+
+
+def _with_a_line(verdict: Verdict, candidate: CandidateSource) -> Verdict:
+    """An accusation names a line: that at which the candidate is defined, where it is of what the whole of it does not do."""
+    if verdict.status is not Status.cheating or verdict.evidence[0].line is not None:
+        return verdict
+    line = next(filter(None, (line_of(file.text, candidate.symbol) for file in candidate.screened_files)), None)
+    first, *others = verdict.evidence
+    return replace(verdict, evidence=(replace(first, line=line), *others))
 
 
 def _never_at_scale(proofs: Sequence[Proof], trial: _Trial) -> list[Check]:

@@ -225,6 +225,12 @@ def functions_of(files: Sequence[SourceFile]) -> frozenset[str]:
     return frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
 
 
+def line_of(text: str, name: str) -> int | None:
+    """The line at which a module last binds a name; None where it does not."""
+    bound = _bindings(text).get(name, [])
+    return max((statement.lineno for statement in bound), default=None)
+
+
 def _bindings(text: str) -> dict[str, list[ast.stmt]]:
     """By name of a module, the statements that may say what it stands for: those that bind it, change something of it or hand it
     on for an effect, and each function of that name, wherever it stands."""

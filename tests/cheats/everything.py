@@ -33,7 +33,7 @@ from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.screen import screen
 from gpu_runner.verify.sources import CandidateFiles
 from tests.cheats.table import CHEATS
-from tests.cheats.table_new import NEW
+from tests.cheats.table_new import NEW, NEW_ENDS
 from tests.cheats.trial import cheat, proofs, surroundings, whole_verdict
 from tests.honest.table import HONEST, problem_of, source_of
 
@@ -99,7 +99,7 @@ def _row(kind: str, name: str, source: CandidateSource, verdict: Verdict, second
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit 1 where a cheat passes both screen and run, or an honest candidate does not pass."""
+    """Exit 1 where a cheat passes screen and run or ends in a status that it may not, or an honest candidate does not pass."""
     parser = argparse.ArgumentParser(prog="python -m tests.cheats", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
@@ -234,6 +234,11 @@ def _is_right(row: Row) -> bool:
     if row.run == FAULT or (row.run == Status.timeout.value and not (cheat and host in cheat.slow_on)):
         return False  # it was not judged
     passed = row.run == Status.passed.value
+    if row.kind == "honest":
+        return passed and row.screen == "-"
     if passed and cheat and (cheat.passes or host in cheat.right_on):
         return True
-    return (passed and row.screen == "-") if row.kind == "honest" else not (passed and row.screen == "-")
+    if row.screen != "-" or row.run == Status.timeout.value:
+        return True
+    ends = NEW_ENDS[cheat.mechanism] if cheat else {status for status, _ in CHEATS[row.name].run}
+    return Status(row.run.split("/")[0]) in ends

@@ -5,10 +5,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gpu_runner.contracts import Status
+
+MECHANISMS = {
+    1: "attributes that walk to what the language has not, and names by another scope",
+    2: "what is done besides the watch: another thread, process, mode or operator",
+    3: "a coding cookie: read as other text than what runs",
+    4: "characters that cannot be seen, or look like others",
+    5: "what outlives a call: memory made at import, caches, answers kept by content",
+    6: "torch or the host does the work",
+    7: "right on what is drawn alone: sizes, layouts, values, scalars, gradients, constants",
+    8: "the judge is recognised",
+    9: "precision thrown away, and biases",
+    10: "gradients as autograd uses them: twice, retained, alone, without autograd",
+    11: "what a GPU does otherwise: streams, stale memory, races, the compiler",
+    12: "the judge itself: bombs, sizes, memory, files",
+}
+
+# What a cheat of each mechanism may end in: what it is accused of must be what it does.
+WRONG = {
+    Status.incorrect_values, Status.incorrect_gradient, Status.incorrect_shape, Status.unwritten_output, Status.out_of_bounds,
+    Status.mutated_input, Status.nondeterministic,
+}  # fmt: skip
+LEAVES = {
+    Status.refused,
+    Status.unproved,
+    Status.cheating,
+    Status.compile_error,
+}  # the language, seen by its text or when evaluated
+NEW_ENDS: dict[int, set[Status]] = {
+    **dict.fromkeys((1, 2, 3, 4), LEAVES),
+    5: LEAVES | WRONG,
+    6: {Status.cheating} | WRONG,
+    **dict.fromkeys((7, 8, 9, 10, 11), LEAVES | WRONG | {Status.launch_error}),
+    12: LEAVES | WRONG | {Status.launch_error, Status.timeout, Status.out_of_memory},
+}
+
 
 @dataclass(frozen=True)
 class NewCheat:
-    """``mechanism``: the row of the threat model's table, 1 to 12. ``layer``: the text shows it, what it does in any
+    """``mechanism``: one of ``MECHANISMS``, which says in which statuses it may end. ``layer``: the text shows it, what it does in any
     case shows it, or a whole verdict, which asks that each decision is seen both ways.
 
     ``dtype``: the one in which it is wrong. ``gpu``: it is meant for a GPU. ``around``: it is wrong at sizes that its own
@@ -2294,14 +2330,14 @@ NEW: dict[str, NewCheat] = {
     ),
     "correction_to_zero": NewCheat(
         "lower_triangle",
-        2,
+        7,
         "forward",
         "whole",
         "The same with a correction that no case needs, and that gives another row than the one before.",
     ),
     "further_blocks_not_scaled": NewCheat(
         "rms_forward",
-        2,
+        7,
         "forward",
         "whole",
         "A loop over further blocks of a row, which no case has, forgets the norm.",

@@ -10,7 +10,7 @@ from gpu_runner.session import has_gpu
 from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.screen import Objection, screen
 from tests.cheats.table import CHEATS
-from tests.cheats.table_new import NEW
+from tests.cheats.table_new import LEAVES, MECHANISMS, NEW, NEW_ENDS
 from tests.cheats.trial import HERE, cheat, proofs, surroundings, whole_verdict
 from tests.few import few
 
@@ -19,7 +19,7 @@ def test_every_cheat_has_a_file_and_every_file_is_a_cheat() -> None:
     assert sorted([*CHEATS, *NEW]) == sorted(path.name.split(".")[0] for path in (HERE / "forms").glob("*.py*"))
 
 
-@pytest.mark.parametrize("mechanism", range(1, 13))
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_mechanism_is_attacked_forward_and_backward(mechanism: int) -> None:
     directions = [cheat.direction for cheat in NEW.values() if cheat.mechanism == mechanism]
     assert len(directions) >= 10
@@ -46,24 +46,6 @@ def test_without_the_screen_the_run_ends_in_the_named_status(name: str) -> None:
     assert verdict.evidence[0].message
 
 
-# What a cheat of each mechanism may end in: what it is accused of must be what it does.
-WRONG = {
-    Status.incorrect_values, Status.incorrect_gradient, Status.incorrect_shape, Status.unwritten_output, Status.out_of_bounds,
-    Status.mutated_input, Status.nondeterministic,
-}  # fmt: skip
-LEAVES = {
-    Status.refused,
-    Status.unproved,
-    Status.cheating,
-    Status.compile_error,
-}  # the language, seen by its text or when evaluated
-NEW_ENDS: dict[int, set[Status]] = {
-    **dict.fromkeys((1, 2, 3, 4), LEAVES),
-    5: LEAVES | WRONG,
-    6: {Status.cheating} | WRONG,
-    **dict.fromkeys((7, 8, 9, 10, 11), LEAVES | WRONG | {Status.launch_error}),
-    12: LEAVES | WRONG | {Status.launch_error, Status.timeout, Status.out_of_memory},
-}
 NO_TEXT = {"latin1_bytes", "utf16"}  # no UTF-8, so that no request can carry them; test_reading has them
 BY_TEXT = sorted(name for name, row in NEW.items() if row.layer == "screen" and name not in NO_TEXT)
 BY_DEED = sorted(name for name, row in NEW.items() if row.layer == "run" and not row.right_on and not row.passes)

@@ -50,6 +50,15 @@ def test_a_problem_whose_answer_is_trivial_is_degenerate() -> None:
     assert "zeros" in verdict.evidence[0].message
 
 
+def test_an_accusation_without_a_line_of_its_own_has_that_of_the_candidate() -> None:
+    text = "import torch\n\n\ndef candidate(x):\n    return torch.empty_like(x)\n"
+    idle = CandidateSource((SourceFile("candidate.py", text),))
+    evidence = Evidence("launch", "No kernel ran."), Evidence("values", "They are off.")
+    for status, line in ((Status.cheating, 4), (Status.incorrect_values, None)):
+        lines = [one.line for one in judge_module._with_a_line(Verdict(status, evidence), idle).evidence]
+        assert lines == [line, None]
+
+
 def test_a_problem_of_kernelbench_names_the_dtypes_that_it_is_not_judged_in() -> None:
     file = SourceFile("candidate.py", (KERNELS / "kernelbench_relu.py").read_text())
     request = VerifyRequest(problem_source("kernelbench_relu"), CandidateSource((file,), symbol="ModelNew"), quick=True)
