@@ -184,12 +184,13 @@ def norm(values: torch.Tensor) -> torch.Tensor:
 
 
 def rms(tensor: torch.Tensor) -> float:
-    """The root mean square of the finite elements; zero where there are none."""
+    """The root mean square of the finite elements; zero where there are none, infinite where float64 holds no square of theirs."""
     flat = tensor.detach().reshape(-1)
     total, count = 0.0, 0
     for piece in flat.split(PIECE):
         values = piece.double()
-        square = float(norm(values)) ** 2
+        size = float(norm(values))
+        square = size * size  # a power of Python's would raise
         if not math.isfinite(square):
             good = torch.isfinite(values)
             square, count = float(torch.where(good, values, 0.0).square().sum()), count - int((~good).sum())

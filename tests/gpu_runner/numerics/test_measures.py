@@ -138,3 +138,8 @@ def test_nothing_larger_than_a_piece_is_made_of_a_large_tensor_that_is_right(sha
         assert compare(got, Truth(exact, own, shaken=(exact, exact))).passed
         rms(exact)
     assert 0 < widest.elements <= measures.PIECE
+
+
+def test_the_size_of_what_float64_holds_no_square_of_is_infinite() -> None:
+    assert rms(torch.tensor([1e200, 3.0], dtype=torch.float64)) == math.inf
+    assert rms(torch.tensor([math.inf, 3.0], dtype=torch.float64)) == 3.0
