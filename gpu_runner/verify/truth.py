@@ -528,14 +528,17 @@ def _is_finite(proof: Proof) -> bool:
 
 
 def _has_room(proof: Proof) -> bool:
-    """Whether nothing is so large that the same operations in another order may overflow on the way in float32."""
-    truths = [item.truth.exact for item in proof.expected().values() if item is not None]
-    return all(
-        float(end.abs()) <= LARGEST
-        for exact in truths
-        if exact.is_floating_point() and exact.numel()
-        for end in exact.aminmax()
-    )
+    """Whether nothing is so large that the same operations in another order may overflow on the way in float32; what is no larger
+    than what was given need not be computed, as the least of a row."""
+    given = [*proof.inputs.values(), *(laid.view() for laid in proof.upstream if laid is not None)]
+    most = max([LARGEST, *map(_largest, given)])
+    return all(_largest(item.truth.exact) <= most for item in proof.expected().values() if item is not None)
+
+
+def _largest(values: torch.Tensor) -> float:
+    if not values.is_floating_point() or not values.numel():
+        return 0.0
+    return max(float(end.abs()) for end in values.aminmax())
 
 
 def _holds_numbers(values: torch.Tensor) -> bool:
