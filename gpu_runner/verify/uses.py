@@ -80,7 +80,8 @@ class Uses:
         # And from a copy that a function makes of its input there is no way back to it.
         can_double = case.layout == MemoryLayout.dense and case.upstream == MemoryLayout.dense
         fit = [use for use in self._left if use.layout in ("", case.layout) and (use.kind != "double" or can_double)]
-        fit = sorted(fit, key=lambda use: not use.layout)[:USES_A_CASE]  # those that few cases can have come first
+        # Those that few cases can have come first.
+        fit = sorted(fit, key=lambda use: (use.kind != "double", not use.layout))[:USES_A_CASE]
         self._left = [use for use in self._left if use not in fit]
         if not fit and case.layout not in self._layouts:
             # Code of its own for calls without gradients may know fewer layouts.
