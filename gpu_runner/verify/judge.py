@@ -210,9 +210,7 @@ class _Trial:
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     decided: dict[object, SeenOutcomes] = field(default_factory=dict)  # in each child so far
     launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
-    small: list[tuple[int, _Tried]] = field(
-        default_factory=list
-    )  # the usual cases of fewest elements, with their number
+    small: list[tuple[int, _Tried]] = field(default_factory=list)  # the usual cases of fewest elements, with these
     is_whole: bool = (
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
     )

@@ -53,9 +53,8 @@ MANY, MOST_ROWS = (
 SUMMED, WIDE = (200, 500), 2049
 MOST_TOTAL = 2**25  # elements that are added up in one call, where an output is one number
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
-OF_A_TENSOR = (
-    4  # times as many elements a tensor may have, one with a dimension twice or with sizes that are no dimensions
-)
+# Times as many elements a tensor may have, one with a dimension twice or with sizes that are no dimensions.
+OF_A_TENSOR = 4
 OFTEN_OTHERS = 0.5  # how often a whole number, a truth value or a text is what another case has
 MOST_SQUARE = 1024  # rows and columns, in one call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -606,16 +606,7 @@ def test_beyond_a_cut_an_answer_of_pairs_has_no_more_elements_than_its_inputs_ma
         "import torch\n\ndef reference(x: torch.Tensor, y: torch.Tensor):\n    return torch.softmax(x[:, None] + y, -1)\n\n"
         'INPUTS = {"x": "A V", "y": "B V"}\nWORKLOADS = [{"A": 4, "B": 8, "V": 65536}]\n'
     )
-    cases = plan_cases(
-        problem,
-        ("float32",),
-        problem.workloads,
-        interpreted=True,
-        quick=False,
-        draws=draws,
-        constants={65536},
-        compared={65536},
-    )
+    cases = planned_with_a_cut(problem, draws)
     beyond = [case for case in cases if case.name == "around a constant" and case.size_of["V"] > 2**14]
     assert beyond and all(math.prod(case.size_of.values()) <= 7 * case.size_of["V"] for case in beyond)
 
@@ -641,12 +632,9 @@ def test_what_hangs_on_nan_beyond_a_cut_has_a_case_of_two_rows(draws: Draws) -> 
     assert [(case.size_of["B"], case.size_of["T"]) for case in cases][1:] == [(1, 2)]
 
 
-def beyond_a_cut(forms: dict[str, str], draws: Draws, name: str = "around a constant") -> list[Case]:
-    problem = parse_problem(
-        f"def reference({', '.join(forms)}):\n    return x\n\n"
-        f"INPUTS = {forms}\nWORKLOADS = [{dict.fromkeys(' '.join(forms.values()).split(), 8)}]\n"
-    )
-    cases = plan_cases(
+def planned_with_a_cut(problem: Problem, draws: Draws) -> Sequence[Case]:
+    """The cases of a candidate that takes other kernels beyond 65,536 columns."""
+    return plan_cases(
         problem,
         ("float32",),
         problem.workloads,
@@ -656,6 +644,14 @@ def beyond_a_cut(forms: dict[str, str], draws: Draws, name: str = "around a cons
         constants={65536},
         compared={65536},
     )
+
+
+def beyond_a_cut(forms: dict[str, str], draws: Draws, name: str = "around a constant") -> list[Case]:
+    problem = parse_problem(
+        f"def reference({', '.join(forms)}):\n    return x\n\n"
+        f"INPUTS = {forms}\nWORKLOADS = [{dict.fromkeys(' '.join(forms.values()).split(), 8)}]\n"
+    )
+    cases = planned_with_a_cut(problem, draws)
     return [case for case in cases if case.name == name and case.size_of["I"] > 2**16]
 
 
