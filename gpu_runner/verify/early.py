@@ -66,7 +66,7 @@ class Early:
         self._pool = ThreadPoolExecutor(1, "early")
         self._future: Future[ChildSession | None] | None = None
         self._busy: ChildSession | None = None  # runs code that is not ours
-        self._is_loaded = False
+        self._is_loaded = self._is_taken = False
 
     def __enter__(self) -> Self:
         """Begin to start the child."""
@@ -100,10 +100,11 @@ class Early:
         self._more.put(None)
         with span(f"waiting for the {self._name or 'candidate'}"):
             session = self._future.result()
-        if session is None:
+        if session is None or self._is_taken:
             with loaded("candidate", self._source, form, self._context, self._name) as fresh:
                 yield fresh
             return
+        self._is_taken = True
         with self._stack:
             session.renew()
             if not self._is_loaded:
@@ -123,7 +124,7 @@ class Early:
             load(session, self._source, self._warming.form, mode=EITHER if self._name == ORIGINAL else EVALUATED)
             self._is_loaded = True
             warming: Proof | None = self._warming
-            while warming is not None and _is_fit_after_a_run(session, warming):
+            while warming is not None and is_fit_after_a_run(session, warming):
                 warming = self._next()
             if warming is None:
                 return session
@@ -138,7 +139,8 @@ class Early:
         return None if make is None or self._is_over else make()
 
 
-def _is_fit_after_a_run(session: ChildSession, warming: Proof) -> bool:
+def is_fit_after_a_run(session: ChildSession, warming: Proof) -> bool:
+    """Have a child compile what a case needs that nobody judges; whether it is as it was, so that it may be judged."""
     call = make_call(warming)
     try:
         session.call(WarmUp(call.call), call.tensors)

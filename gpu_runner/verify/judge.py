@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from queue import Empty, SimpleQueue
+from queue import Empty, PriorityQueue, SimpleQueue
 from threading import Event, Lock
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -100,7 +100,7 @@ from gpu_runner.verify.constants import (
     remainders_in,
 )
 from gpu_runner.verify.draws import MASTER_BYTES, Draws
-from gpu_runner.verify.early import Door, Early, keeps_apart
+from gpu_runner.verify.early import Door, Early, is_fit_after_a_run, keeps_apart
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
@@ -167,6 +167,7 @@ COMPILED_FOR, COMPILING_S = "sm_90", 60.0  # see `child.uncompiled`; of a case, 
 LOOK_S = 0.2
 TRIED_FIRST = 8  # cases, which show most of what is wrong, before the candidate is called at scale beside the others
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
+_COMPILED, _NEXT, _IN_TURN = range(3)  # what the candidate's child does first of what waits for it
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
 LEAST_INTERPRETED = 3  # cases of it: with most elements, with most rows, all at odd offsets
 MOST_PROCESSORS = 4  # of a GPU that host code is told of in cases of it where not all was decided both ways
@@ -180,6 +181,7 @@ ARITHMETIC = ("OverflowError", "ZeroDivisionError")  # of numbers of host code
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
 
 
+_Answer = TypeVar("_Answer")
 _Tried = tuple[Proof, Peer]
 _Trail = tuple[Proof, Peer, CaseTrail | None, bool]
 _InterpretedTry = tuple[Proof, Peer, dict[str, Any]]  # with the facts of the GPU that host code is told of
@@ -366,7 +368,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
 def _may_run_ahead(request: VerifyRequest, levels: tuple[Isolation, ...]) -> bool:
     """Whether a candidate may run cases while the reference is asked: where nothing else says which of them count, or what may be
     overwritten."""
-    return not has_gpu() and request.original is None and request.composed is None and keeps_apart(levels)
+    return request.original is None and request.composed is None and keeps_apart(levels)
 
 
 def _named_as_reference(verdict: Verdict, request: VerifyRequest, problem: Problem) -> Verdict:
@@ -721,7 +723,7 @@ class _Proving:
 
     ``early`` are children that run meanwhile; on a GPU they are told of each case, so that they compile what it needs. With
     ``later`` the large cases are asked for while the candidate runs in the others; where there are cores for it at once, of a
-    second child of the reference.
+    second child of the reference, which then takes some of the others too.
     """
 
     def __init__(
@@ -735,6 +737,7 @@ class _Proving:
         later: bool = False,
     ) -> None:
         self._problem, self._context, self._early = problem, context, early
+        self._compiling: Sequence[Early | _Ahead] = early
         self._draws = draws or Draws.fresh()
         self._cases = sorted(cases, key=lambda case: case.measured) if later else list(cases)
         large = [place for place, case in enumerate(self._cases) if later and case.measured]
@@ -742,6 +745,7 @@ class _Proving:
         self._pool = ThreadPoolExecutor(1, "reference")
         self._rest: deque[Future[list[Proof]]] = deque()
         self._ahead: Future[None] | None = None
+        self._others: Future[dict[int, Proof]] | None = None  # small cases that the second child takes too
         self._large: Future[Oracle] | None = None
         self._over = Event()
         self._scale = Scale()
@@ -775,12 +779,12 @@ class _Proving:
 
     def _ask_for_large(self) -> None:
         for one, coming in itertools.zip_longest(self._later, self._later[1:]):
-            self._rest.append(self._pool.submit(self._proved, [one], coming))
+            self._rest.append(self._pool.submit(self._proved, one, coming))
 
     def __exit__(self, *_: object) -> None:
         """End it, whatever it is being asked for."""
         self._over.set()
-        if any(not one.done() for one in (*self._rest, self._ahead) if one is not None):
+        if any(not one.done() for one in (*self._rest, self._ahead, self._others) if one is not None):
             self.oracle.session.abandon()
             if self._large is not None and self._large.done() and self._large.exception() is None:
                 self._large.result().session.abandon()
@@ -795,11 +799,18 @@ class _Proving:
         """
         is_on_gpu = self.oracle.session.gpu
         if ahead is not None:
-            self._tell = functools.partial(_begin_ahead, ahead, _planned_twice(self._problem, self._cases))
+            twice = self._cases if is_on_gpu else _planned_twice(self._problem, self._cases)
+            self._tell = functools.partial(_begin_ahead, ahead, twice)
+            self._compiling = [ahead]
         for place in self._later:
             few = few_rows(self._problem, self._cases[place], self._draws.seed(f"warming {place}"))
             self._warm(functools.partial(asked_of, self._problem, self.oracle.form, few))
-        proofs = self._proved([place for place in range(len(self._cases)) if place not in self._later])
+        small = deque(place for place in range(len(self._cases)) if place not in self._later)
+        if self._large is not None:
+            self._others = self._pool.submit(self._taken, small, self._large, deque.pop)
+        known = self._taken(small, self.oracle, deque.popleft)
+        known |= {} if self._others is None else self._others.result()
+        proofs = [known[place] for place in sorted(known)]
         if all(proof.case.content is not Content.ordinary for proof in proofs):
             if self._large is None:
                 self._ask_for_large()
@@ -867,27 +878,41 @@ class _Proving:
                 self._pool.submit(self._stack.close)
         return proofs
 
-    def _proved(self, places: Sequence[int], coming: int | None = None) -> list[Proof]:
-        """Cases with their truth; ``coming`` is the one after them, if any."""
-        proofs = []
-        cases = [self._cases[place] for place in places]
-        after = None if coming is None else self._cases[coming]
-        oracle = self._large.result() if self._large is not None and places[0] in self._later else self.oracle
-        proved = _each_proved(oracle, cases, self._draws, places, after)
-        for place, (case, proof) in zip(places, proved, strict=False):
-            if proof is None:
-                # Of other scalars there may be no truth, and the same contents have a case with the usual ones.
-                self.left_out += [] if case.content is Content.ordinary or case.spare else [case]
-                continue
-            proofs.append(proof)
-            self._tell(proof)
-            if place not in self._later:
+    def _proved(self, place: int, coming: int | None) -> list[Proof]:
+        """A large case with its truth, if there is one; ``coming`` is the one after it, if any."""
+        oracle = self.oracle if self._large is None else self._large.result()
+        proof = self._prove(oracle, place, coming)
+        return [] if proof is None else [proof]
+
+    def _taken(
+        self, places: deque[int], by: Oracle | Future[Oracle], take: Callable[[deque[int]], int]
+    ) -> dict[int, Proof]:
+        """The small cases that one child of the reference takes of those that are left, with their truth."""
+        oracle = by if isinstance(by, Oracle) else by.result()
+        known: dict[int, Proof] = {}
+        with suppress(IndexError):  # another one took the last
+            while not self.is_over():
+                place = take(places)
+                coming = next(iter(places), None) if take is deque.popleft else None
+                proof = self._prove(oracle, place, coming)
+                if proof is None:
+                    continue
+                known[place] = proof
+                self._tell(proof)
                 few = few_rows(self._problem, proof.case, self._draws.seed(f"warming {place}"))
                 self._warm(functools.partial(blank, self._problem, proof, few))
-        return proofs
+        return known
+
+    def _prove(self, oracle: Oracle, place: int, coming: int | None) -> Proof | None:
+        case = self._cases[place]
+        proof = _proved(oracle, case, self._draws, place, None if coming is None else self._cases[coming])
+        if proof is None and not (case.content is Content.ordinary or case.spare):
+            # Of other scalars there may be no truth, and the same contents have a case with the usual ones.
+            self.left_out.append(case)
+        return proof
 
     def _warm(self, make: Callable[[], Proof]) -> None:
-        for child in self._early if self.oracle.session.gpu else ():
+        for child in self._compiling if self.oracle.session.gpu else ():
             child.also(make)
 
 
@@ -913,18 +938,17 @@ def _begin_ahead(ahead: _Ahead, twice: Collection[Case], proof: Proof) -> None:
     ahead.begin(replace(proof, once=_is_run_once(proof.case, twice)))
 
 
-def _each_proved(
-    oracle: Oracle,
-    cases: Sequence[Case],
-    draws: Draws,
-    places: Sequence[int] | None = None,
-    after: Case | None = None,
-) -> Iterator[tuple[Case, Proof | None]]:
-    """Each case with its truth; ``places``: their numbers, of which seeds are drawn. ``after``: the case that comes next."""
-    for at, (place, case) in enumerate(zip(places or range(len(cases)), cases, strict=True)):
-        oracle.coming = cases[at + 1] if at + 1 < len(cases) else after
-        again = case.again and not oracle.problem.mutates
-        yield case, oracle.prove(case, draws.seed(f"other {place}") if again else None)
+def _each_proved(oracle: Oracle, cases: Sequence[Case], draws: Draws) -> Iterator[tuple[Case, Proof | None]]:
+    """Each case with its truth."""
+    for place, (case, after) in enumerate(zip(cases, (*cases[1:], None), strict=True)):
+        yield case, _proved(oracle, case, draws, place, after)
+
+
+def _proved(oracle: Oracle, case: Case, draws: Draws, place: int, coming: Case | None) -> Proof | None:
+    """A case with its truth; ``place``: its number, of which a seed is drawn. ``coming``: what it is asked next."""
+    oracle.coming = coming
+    again = case.again and not oracle.problem.mutates
+    return oracle.prove(case, draws.seed(f"other {place}") if again else None)
 
 
 def _try(
@@ -1166,13 +1190,18 @@ def _replies(session: ChildSession, scaled: Iterable[AtScale]) -> Iterator[tuple
 class _Ahead:
     """Runs cases in the candidate's child as their truth becomes known, while the reference is asked for that of the next.
 
-    What comes of a case is looked at in its turn. A context manager; ``turn`` ends with the child, and so does it.
+    What comes of a case is looked at in its turn. On a GPU the child compiles what cases need before it runs any that waits. A
+    context manager; ``turn`` ends with the child, and so does it.
     """
 
     def __init__(self, door: Door) -> None:
         self._door = door
         self._pool = ThreadPoolExecutor(1, "ahead")
-        self._opened: Future[ChildSession] | None = None
+        self._waiting = PriorityQueue[tuple[int, int, Callable[[], None]]]()
+        self._numbers = itertools.count()
+        self._child: ChildSession | None = None
+        self._ended: BaseException | None = None  # why there is none
+        self._compiled: list[Future[None]] = []
         # With the runs that are left out of each.
         self._asked: dict[Case, tuple[tuple[str, ...], Future[ChildReply[CaseReply]]]] = {}
         self._stack, self._left = ExitStack(), Event()
@@ -1185,19 +1214,31 @@ class _Ahead:
         """End the child, whatever it is being asked for; one that is not open yet is whose door it is."""
         self._left.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._opened is None or not self._opened.done():
+        if self._child is None:
             return
-        if self._opened.exception() is None and any(not reply.done() for _, reply in self._asked.values()):
-            self._opened.result().abandon()
+        if any(not reply.done() for _, reply in self._asked.values()):
+            self._child.abandon()
         self._pool.shutdown()
         self._stack.close()
 
+    def also(self, make: Callable[[], Proof]) -> None:
+        """Compile what a case needs that nobody judges; it is made when its turn comes."""
+
+        def compiled() -> None:
+            proof = make()
+            if not is_fit_after_a_run(self._opened(proof.form), proof):
+                self._stack.close()
+                self._child = None
+
+        self._compiled.append(self._ask(_COMPILED, compiled))
+
     def begin(self, proof: Proof) -> None:
         """Run a case after those that were begun before."""
-        opened = self._open(proof.form)
         call = _call(proof, NO_PEER, ())
-        reply = self._pool.submit(lambda: _run(opened.result(), proof, call))
-        self._asked[proof.case] = call.call.skip, reply
+        self._asked[proof.case] = (
+            call.call.skip,
+            self._ask(_IN_TURN, lambda: _run(self._opened(proof.form), proof, call)),
+        )
 
     @contextmanager
     def turn(self, form: CallForm) -> Iterator[ChildSession]:
@@ -1207,30 +1248,53 @@ class _Ahead:
             RunnerError, ScratchError, ChildFailed, ProtocolError: as its door.
         """
         with self:
-            session = self._open(form).result()
+            for one in self._compiled:
+                one.result()
+            session = self._ask(_NEXT, lambda: self._opened(form)).result()
             session.renew()
             yield session
 
     def reply(self, session: ChildSession, proof: Proof, call: ChildCall[SentCall]) -> ChildReply[CaseReply]:
-        """What the candidate replies in a case; it is run now where it was not begun with the same runs.
+        """What the candidate replies in a case; it is run next where it was not begun with the same runs.
 
         Raises:
             ChildFailed, ProtocolError: as the call did.
         """
         skipped, reply = self._asked.pop(proof.case, ((), None))
         if reply is None or skipped != call.call.skip:
-            reply = self._pool.submit(_run, session, proof, call)
+            reply = self._ask(_NEXT, lambda: _run(session, proof, call))
         return reply.result()
 
-    def _open(self, form: CallForm) -> Future[ChildSession]:
-        def opened() -> ChildSession:
-            session = self._stack.enter_context(self._door(form))
+    def _ask(self, turn: int, work: Callable[[], _Answer]) -> Future[_Answer]:
+        """Do something in the thread that alone talks to the child."""
+        future = Future[_Answer]()
+
+        def done() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - it is raised to whoever waits
+                future.set_exception(error)
+
+        self._waiting.put((turn, next(self._numbers), done))
+        self._pool.submit(self._serve)
+        return future
+
+    def _serve(self) -> None:
+        *_, work = self._waiting.get_nowait()
+        work()
+
+    def _opened(self, form: CallForm) -> ChildSession:
+        if self._ended is not None:
+            raise self._ended
+        if self._child is None:
+            try:
+                self._child = self._stack.enter_context(self._door(form))
+            except BaseException as error:
+                self._ended = error
+                raise
             if self._left.is_set():
                 self._stack.close()
-            return session
-
-        self._opened = self._opened or self._pool.submit(opened)
-        return self._opened
+        return self._child
 
 
 class _CallingAtScale:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from queue import SimpleQueue
@@ -16,8 +17,8 @@ import torch
 
 from gpu_runner.contracts import Limits, parse_problem
 from gpu_runner.contracts.verify import Check, Status
-from gpu_runner.errors import ChildError
-from gpu_runner.messages import CallForm, RunCase, Use
+from gpu_runner.errors import ChildDied, ChildError
+from gpu_runner.messages import CallForm, RunCase, Use, WarmUp
 from gpu_runner.numerics.compare import Truth
 from gpu_runner.program.poison import bits_equal
 from gpu_runner.reply import ChildReply
@@ -377,6 +378,82 @@ def test_a_case_that_was_run_ahead_is_run_once_more_only_for_other_runs() -> Non
                     found.append("raised")
     assert session.asked == [*((place, ("second",)) for place in range(4)), (4, ())]
     assert found == [4, 1, "raised", 3]
+
+
+class _Compiling:
+    """A child that tells what it was asked for; its first run waits for ``go``, and a case to compile may be its end."""
+
+    def __init__(self, asked: list[str], *, dies: bool = False) -> None:
+        self.asked, self.dies = asked, dies
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def renew(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        self.go.set()
+
+    def call(self, request: RunCase | WarmUp, tensors: object, check: object = None) -> ChildReply[str]:
+        if isinstance(request, WarmUp):
+            self.asked.append("compile")
+            if self.dies:
+                raise ChildDied(9, None)
+            return ChildReply("")
+        self.begun.set()
+        assert self.go.wait(60)
+        self.asked.append("run")
+        return ChildReply("an answer")
+
+
+def test_what_cases_need_is_compiled_before_any_that_waits_and_an_urgent_one_is_run_next() -> None:
+    asked: list[str] = []
+    session, known = _Compiling(asked), proofs()
+    with judge._Ahead(lambda form: cast(Any, nullcontext(session))) as ahead:
+        ahead.begin(known[0])
+        assert session.begun.wait(60)
+        ahead.begin(known[1])
+        ahead.also(lambda: known[1])
+        urgent = ahead._ask(judge._NEXT, lambda: asked.append("urgent"))
+        session.go.set()
+        with ahead.turn(known[0].form) as child:
+            urgent.result()
+            for proof in known[:2]:
+                assert ahead.reply(child, proof, judge._call(proof, NO_PEER, ())).message == cast(Any, "an answer")
+    assert asked == ["run", "compile", "urgent", "run"]
+
+
+def test_a_child_that_ends_while_it_compiles_is_not_the_one_that_is_judged() -> None:
+    asked: list[str] = []
+    children = [_Compiling(asked, dies=True), _Compiling(asked)]
+    children[1].go.set()
+    left, proof = [*children], proofs()[0]
+    with judge._Ahead(lambda form: cast(Any, nullcontext(left.pop(0)))) as ahead:
+        ahead.also(lambda: proof)
+        ahead.begin(proof)
+        with ahead.turn(proof.form) as child:
+            assert child is cast(Any, children[1])
+            assert ahead.reply(child, proof, judge._call(proof, NO_PEER, ())).message == cast(Any, "an answer")
+    assert asked == ["compile", "run"]
+
+
+def test_small_cases_are_taken_by_whichever_child_of_the_reference_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    proving, _ = asking(monkeypatch, apart=True)
+    both, taken = threading.Barrier(2), list[tuple[str, int]]()
+
+    def prove(oracle: SimpleNamespace, place: int, coming: int | None) -> Proof | None:
+        both.wait(60)
+        taken.append((oracle.name, place))
+        return None if place == 2 else proofs()[place]
+
+    monkeypatch.setattr(proving, "_prove", prove)
+    other = Future[Oracle]()
+    other.set_result(cast(Oracle, SimpleNamespace(name="second", session=SimpleNamespace(gpu=True))))
+    first = SimpleNamespace(name="first", session=SimpleNamespace(gpu=True, abandon=lambda: None))
+    proving.oracle, proving._large = cast(Oracle, first), other
+    monkeypatch.setattr(judge, "Oracle", SimpleNamespace)
+    assert [proof.case for proof in proving.first()] == [CASES[0], CASES[1], CASES[3]]
+    assert sorted(taken) == [("first", 0), ("first", 1), ("second", 2), ("second", 3)]
+    proving.__exit__()
 
 
 def test_a_child_that_hangs_in_a_case_ahead_ends_with_its_verdict() -> None:
