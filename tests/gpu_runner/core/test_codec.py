@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Iterator
@@ -116,6 +117,38 @@ def test_hostile_descriptions_of_tensors_are_refused(body: bytes) -> None:
     header = codec.Header(FrameKind.answer, NONCE, len(body), 0)
     with pytest.raises(ProtocolError):
         codec.parse_body(header, body)
+
+
+def _deep(levels: int) -> object:
+    value: object = "]["
+    for level in range(levels):
+        value = [value, "}"] if level % 2 else {"{": value}
+    return value
+
+
+_ends = st.one_of(
+    st.integers(codec.MAX_JSON_DEPTH - 2, codec.MAX_JSON_DEPTH + 2).map(_deep),
+    st.sampled_from(["k", '"', "\\", "["]).flatmap(
+        lambda mark: st.integers(codec.MAX_KEY_CHARS - 2, codec.MAX_KEY_CHARS + 2).map(lambda size: {mark * size: 1})
+    ),
+    st.integers(2**64 - 2, 2**64 + 2) | st.integers(-(2**64) - 2, 2 - 2**64) | st.floats(),
+    st.integers(codec.MAX_JSON_VALUES // 2 - 2, codec.MAX_JSON_VALUES // 2 + 2).map(lambda size: [0] * size),
+    json_values,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(_ends, max_size=3), st.booleans())
+def test_what_is_within_bounds_by_its_text_is_so_by_its_values(values: list[object], is_ascii: bool) -> None:
+    text = json.dumps({"meta": values}, ensure_ascii=is_ascii).encode(errors="surrogatepass")
+    if codec._is_plain(text):
+        codec._check(json.loads(text))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-(2**53), 2**53) | st.text(st.sampled_from("a[{, }]:é"), max_size=40), max_size=50))
+def test_the_text_of_usual_metadata_is_enough(values: list[object]) -> None:
+    assert codec._is_plain(json.dumps({"meta": {"values": values}}, ensure_ascii=False).encode())
 
 
 def test_a_large_tensor_travels_as_a_sealed_file(pair: tuple[Channel, Channel]) -> None:
