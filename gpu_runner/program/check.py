@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpu_runner.contracts.reading import walk
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import kernels, language
 from gpu_runner.program.imports import Binding, Library, NameOrigin
@@ -90,7 +91,7 @@ class _Checker:
             name for item in self.tree.body if not isinstance(item, ast.Import | ast.ImportFrom) for own in own_nodes(item)
             if not isinstance(own, ast.Import | ast.ImportFrom) for name in binds(own)
         }  # fmt: skip
-        classes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+        classes = [node for node in walk(self.tree) if isinstance(node, ast.ClassDef)]
         self.classes = {node.name for node in classes}
         # Values of these cannot change, unless the file has a `NamedTuple` of its own.
         self.tuples = (
@@ -112,7 +113,7 @@ class _Checker:
 
     def _defines(self) -> Iterator[str]:
         """Attributes that the file itself defines: methods, fields and what is set on an object of its own."""
-        for node in ast.walk(self.tree):
+        for node in walk(self.tree):
             if isinstance(node, ast.ClassDef):
                 for item in node.body:
                     yield from (name for own in own_nodes(item) for name in binds(own))
@@ -160,7 +161,7 @@ class _Checker:
             return
         inner = scope
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            names = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+            names = {n.id for g in node.generators for n in walk(g.target) if isinstance(n, ast.Name)}
             inner = _Scope(frozenset(names), {}, scope, is_comprehension=True)
         for child in ast.iter_child_nodes(node):
             yield from self._node(child, inner, owner, node)
@@ -192,7 +193,7 @@ class _Checker:
                 yield from self._node(arg.annotation, scope, None, arg)
         for default in [*arguments.defaults, *(item for item in arguments.kw_defaults if item is not None)]:
             yield from self._node(default, scope, None, arguments)
-            if any(self._makes(item, scope) for item in ast.walk(default)):
+            if any(self._makes(item, scope) for item in walk(default)):
                 yield _remark(default, "remembers between calls", "A default value that can change keeps state.")
 
     def _class(self, node: ast.ClassDef, scope: _Scope) -> Iterator[RuleRemark]:
@@ -220,7 +221,7 @@ class _Checker:
             at = ast.copy_location(ast.Pass(), node)
             at.lineno = violation.line or node.lineno
             yield RuleRemark(at, violation)
-        attributes = [child for child in ast.walk(ast.Module(node.body, [])) if isinstance(child, ast.Attribute)]
+        attributes = [child for child in walk(ast.Module(node.body, [])) if isinstance(child, ast.Attribute)]
         inner = {id(child.value) for child in attributes}
         for child in attributes:
             resolved = self._resolved(child, scope) if id(child) not in inner else None
@@ -253,7 +254,7 @@ class _Checker:
             if node.name.startswith("__") and (owner is None or node not in owner.body):
                 yield _remark(node, "private name", f"It defines `{node.name}`.")
             yield from self._cached(node, scope)
-        if isinstance(node, ast.Assert) and any(_has_effect(part) for part in ast.walk(node.test)):
+        if isinstance(node, ast.Assert) and any(_has_effect(part) for part in walk(node.test)):
             yield _remark(node, "assert", "An `assert` that changes something does so only without `python -O`.")
         yield from self._quiet_reads(node)
         yield from self._stores(node, scope, owner)
@@ -375,7 +376,7 @@ class _Checker:
     def _cached(self, node: ast.FunctionDef, scope: _Scope) -> Iterator[RuleRemark]:
         if not any(self._dotted(item, scope) in _CACHES for item in decorators(node)):
             return
-        if any(self._makes(item, scope) for statement in node.body for item in ast.walk(statement)):
+        if any(self._makes(item, scope) for statement in node.body for item in walk(statement)):
             message = "A cached function gives a number or a name, nothing that can change."
             yield _remark(node, "remembers between calls", message)
 
@@ -542,5 +543,5 @@ def bodies(node: ast.Try | ast.TryStar) -> list[ast.stmt]:
 
 
 def _only_imports(item: ast.stmt) -> bool:
-    plain = isinstance(item, ast.Assign) and not any(isinstance(node, ast.Call) for node in ast.walk(item))
+    plain = isinstance(item, ast.Assign) and not any(isinstance(node, ast.Call) for node in walk(item))
     return isinstance(item, ast.Import | ast.ImportFrom | ast.Pass) or plain

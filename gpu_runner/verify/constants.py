@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from gpu_runner.contracts.reading import UNPARSABLE, parse
+from gpu_runner.contracts.reading import UNPARSABLE, parse, walk
 from gpu_runner.contracts.verify import SourceFile
 
 LARGEST = 2**24  # a larger number is a mask, a hash or a limit of a dtype, and no size that a kernel branches on
@@ -45,7 +45,7 @@ def constants_of(files: Collection[SourceFile]) -> frozenset[int]:
     """
     numbers = {value for tree in _trees(files) for values in _folded(tree).values.values() for value in values}
     numbers |= {
-        _NARROW[name] for tree in _trees(files) for node in ast.walk(tree) if (name := _named(node) or "") in _NARROW
+        _NARROW[name] for tree in _trees(files) for node in walk(tree) if (name := _named(node) or "") in _NARROW
     }
     return _sizes(numbers)
 
@@ -55,7 +55,7 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
     numbers: set[int] = set()
     for tree in _trees(files):
         folded = _folded(tree)
-        for node in ast.walk(tree):
+        for node in walk(tree):
             asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
             if isinstance(node, ast.Call) and _named(node.func) in ("min", "max"):
                 asked = node.args
@@ -67,14 +67,14 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
 
 def asks_for_zero(files: Collection[SourceFile]) -> bool:
     """Whether something is compared with zero in Python files, as host code does that returns early for an empty dimension."""
-    nodes = (node for tree in _trees(files) for node in ast.walk(tree) if isinstance(node, ast.Compare))
+    nodes = (node for tree in _trees(files) for node in walk(tree) if isinstance(node, ast.Compare))
     sides = (side for node in nodes for side in (node.left, *node.comparators))
     return any(isinstance(side, ast.Constant) and type(side.value) is int and side.value == 0 for side in sides)
 
 
 def fractions_in(files: Collection[SourceFile]) -> frozenset[float]:
     """The small fractions written in Python files: an epsilon, or what values are compared with, cut at or set to zero below."""
-    constants = (node.value for tree in _trees(files) for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    constants = (node.value for tree in _trees(files) for node in walk(tree) if isinstance(node, ast.Constant))
     return frozenset(value for value in constants if isinstance(value, float) and SMALLEST <= value < SMALL)
 
 
@@ -82,7 +82,7 @@ def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:
     """Products of two settings of one launch, where kernels multiply tiles: programs are grouped by so many rows or columns."""
     products: set[int] = set()
     for tree in _trees(files):
-        nodes = list(ast.walk(tree))
+        nodes = walk(tree)
         if not any(_named(node) in ("dot", "mma") for node in nodes):
             continue
         folded = _folded(tree)
@@ -97,7 +97,7 @@ def remainders_in(files: Collection[SourceFile]) -> frozenset[tuple[int, int]]:
     remainders: set[tuple[int, int]] = set()
     for tree in _trees(files):
         folded = _folded(tree)
-        nodes = list(ast.walk(tree))
+        nodes = walk(tree)
         compared: dict[ast.AST, frozenset[int]] = {
             side: _remainders(folded, node)
             for node in nodes
@@ -140,7 +140,7 @@ def _settings(node: ast.AST) -> list[ast.expr]:
 
 
 def _limits(files: Collection[SourceFile]) -> frozenset[int]:
-    names = {_named(node) for tree in _trees(files) for node in ast.walk(tree)}
+    names = {_named(node) for tree in _trees(files) for node in walk(tree)}
     return frozenset(limit for name, limit in _NARROW.items() if name in names)
 
 
@@ -152,7 +152,7 @@ class _Folded:
     """The whole numbers that each expression of a tree may be, where nothing but constants goes into it."""
 
     def __init__(self, tree: ast.AST) -> None:
-        self._nodes = list(reversed(list(ast.walk(tree))))  # operands before what is computed of them, however deep
+        self._nodes = walk(tree)[::-1]  # operands before what is computed of them, however deep
         self._names: dict[str, frozenset[int]] = {}
         bindings = [pair for node in self._nodes for pair in _bindings(node)]
         self._rows = {name: value for name, value in bindings if isinstance(value, ast.Tuple | ast.List)}
@@ -217,7 +217,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         if name is not None:
             yield name, node.value
     elif isinstance(node, ast.For | ast.comprehension):
-        yield from ((part.id, node.iter) for part in ast.walk(node.target) if isinstance(part, ast.Name))
+        yield from ((part.id, node.iter) for part in walk(node.target) if isinstance(part, ast.Name))
     elif isinstance(node, ast.keyword) and node.arg is not None:
         yield node.arg, node.value
     elif isinstance(node, ast.arguments):
@@ -261,7 +261,7 @@ def _applied(operation: type[ast.operator], left: int, right: int) -> int | None
 
 def needs_alignment(files: Iterable[SourceFile]) -> bool:
     """Whether Python files make tensor descriptors, which the hardware takes of memory from a multiple of 16 bytes on alone."""
-    return any(_named(node) in _DESCRIPTORS for tree in _trees(files) for node in ast.walk(tree))
+    return any(_named(node) in _DESCRIPTORS for tree in _trees(files) for node in walk(tree))
 
 
 def _named(node: ast.AST) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
-from gpu_runner.contracts.reading import UNPARSABLE, parse
+from gpu_runner.contracts.reading import UNPARSABLE, parse, walk
 from gpu_runner.messages import PARAMETER_NOISE
 from gpu_runner.verify.cases import (
     DISTRIBUTIONS,
@@ -260,7 +260,7 @@ def ignored_index(problem: Problem, case: Case) -> int | None:
         tree = parse(problem.source)
     except UNPARSABLE:
         return None
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.keyword) and node.arg is not None and (is_ignored(node.arg) or is_padding(node.arg)):
             handed = given.get(node.value.id) if isinstance(node.value, ast.Name) else _written(node.value)
             if type(handed) is int:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 
-from gpu_runner.contracts.reading import SourceError, parse_bounded
+from gpu_runner.contracts.reading import SourceError, parse_bounded, walk
 from gpu_runner.contracts.verify import Evidence, SourceFile, Status, Verdict
 from gpu_runner.program.coverage import BOTH, HELD, quoted_in, text_of
 from gpu_runner.program.language import KERNEL_ARGUMENT_ATTRIBUTES
@@ -42,7 +42,7 @@ def constants_around(decisions: Iterable[SeenDecision], files: Sequence[SourceFi
     found: dict[str, None] = {}
     lines = {(decision.path, decision.line) for decision in decisions}
     for file in files:
-        for node in ast.walk(parse_bounded(file.text)) if any(path == file.path for path, _ in lines) else ():
+        for node in walk(parse_bounded(file.text)) if any(path == file.path for path, _ in lines) else ():
             if isinstance(node, ast.FunctionDef):
                 inside = range(node.lineno, (node.end_lineno or node.lineno) + 1)
                 if any(path == file.path and line in inside for path, line in lines):
@@ -119,7 +119,7 @@ def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Iterable[s
     """
     if verdict.status is not Status.passed or verdict.quick:
         return verdict
-    before = [node for text in original for node in ast.walk(parse_bounded(text)) if isinstance(node, ast.stmt)]
+    before = [node for text in original for node in walk(parse_bounded(text)) if isinstance(node, ast.stmt)]
     known = {(_head(node), *side) for node in before for side in _sides(node)}
     statements = [_statements_by_line(file.text) for file in files] if known else []
 
@@ -155,7 +155,7 @@ def _other_sides(node: ast.stmt, message: str, text: str) -> list[tuple[str, str
     if not isinstance(node, ast.If) or match is None:
         return sides
     is_turned = isinstance(node.test, ast.UnaryOp) and ast.unparse(node.test.operand) == text
-    if not is_turned and any(isinstance(part, ast.Not) for part in ast.walk(node.test)):
+    if not is_turned and any(isinstance(part, ast.Not) for part in walk(node.test)):
         return sides
     return [side for side in sides if (side[0] == "orelse") is ((match[1] == "true") is not is_turned)]
 
@@ -163,7 +163,7 @@ def _other_sides(node: ast.stmt, message: str, text: str) -> list[tuple[str, str
 def _statements_by_line(text: str) -> dict[int | None, ast.stmt]:
     """The innermost statement of each line."""
     statements: dict[int | None, ast.stmt] = {}
-    for node in ast.walk(parse_bounded(text)):  # from the outside in
+    for node in walk(parse_bounded(text)):  # from the outside in
         if isinstance(node, ast.stmt):
             statements |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node)
     return statements
@@ -222,7 +222,7 @@ def alike(
 def functions_of(files: Sequence[SourceFile]) -> frozenset[str]:
     """The names of all functions that ``files`` define, wherever in them."""
     trees = [parse_bounded(file.text) for file in files]
-    return frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
+    return frozenset(node.name for tree in trees for node in walk(tree) if isinstance(node, _FUNCTIONS))
 
 
 def line_of(text: str, name: str) -> int | None:
@@ -242,7 +242,7 @@ def _bindings(text: str) -> dict[str, list[ast.stmt]]:
     for statement in tree.body:
         for name in set(_affected(statement)):
             bindings.setdefault(name, []).append(statement)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, _FUNCTIONS):
             bindings.setdefault(node.name, []).append(node)
         elif isinstance(node, ast.Global):
@@ -267,7 +267,7 @@ def _calls_what_it_is_given(node: ast.stmt) -> bool:
     if not isinstance(node, ast.FunctionDef):
         return False
     given = bound_names(node)[0]
-    for call in (part for part in ast.walk(node) if isinstance(part, ast.Call)):
+    for call in (part for part in walk(node) if isinstance(part, ast.Call)):
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
         run = [] if name in KERNEL_ARGUMENT_ATTRIBUTES else [call.func]
         if name in _COMBINING:

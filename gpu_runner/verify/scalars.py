@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TypeGuard
 
 from gpu_runner.contracts.problem import Problem, ScalarSpec
-from gpu_runner.contracts.reading import UNPARSABLE, parse
+from gpu_runner.contracts.reading import UNPARSABLE, parse, walk
 
 Scalar = float | int | bool | str
 
@@ -37,7 +37,7 @@ def limits_of(problem: Problem, scalars: Iterable[tuple[str, Scalar]]) -> tuple[
     """Numbers of either sign at which a reference may bend: those that it writes, of its scalars and of torch's functions."""
     tree = _tree_of(problem.source)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)] if tree is not None else []
-    written = [node.value for each in functions for node in ast.walk(each) if isinstance(node, ast.Constant)]
+    written = [node.value for each in functions for node in walk(each) if isinstance(node, ast.Constant)]
     given: dict[str, object] = {spec.name: spec.default for spec in problem.scalars}
     numbers = [*(float(one) for one in (*written, *(given | dict(scalars)).values()) if _is_limit(one)), *LIMITS]
     return tuple(sorted({sign * number for number in numbers for sign in (1.0, -1.0)}))
@@ -132,7 +132,7 @@ def other_words(problem: Problem, names: Collection[str]) -> list[dict[str, Scal
     given = {spec.name: spec.default for spec in problem.scalars}
     words_by_name: list[dict[str, Scalar]] = []
     for name in able if tree is not None else ():
-        words = dict.fromkeys(word for node in ast.walk(tree) for word in _words_by(node, name))  # type: ignore[arg-type]
+        words = dict.fromkeys(word for node in walk(tree) for word in _words_by(node, name))  # type: ignore[arg-type]
         words_by_name += [{name: word} for word in words if word != given[name]]
     return words_by_name
 
@@ -146,15 +146,13 @@ def _words_by(node: ast.AST, name: str) -> Iterator[str]:
     elif isinstance(node, ast.Match):
         parts = [
             node.subject,
-            *(each.value for case in node.cases for each in ast.walk(case.pattern) if isinstance(each, ast.MatchValue)),
+            *(each.value for case in node.cases for each in walk(case.pattern) if isinstance(each, ast.MatchValue)),
         ]
     else:
         return
     if any(isinstance(part, ast.Name) and part.id == name for part in parts):
         for part in parts:
-            yield from (
-                one.value for one in ast.walk(part) if isinstance(one, ast.Constant) and isinstance(one.value, str)
-            )
+            yield from (one.value for one in walk(part) if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 def _tree_of(source: str) -> ast.Module | None:
@@ -243,8 +241,8 @@ def _is_unbounded(source: str, name: str) -> bool:
     tree = _tree_of(source)
     if tree is None:
         return False
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+    parents = {child: node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+    uses = [node for node in walk(tree) if isinstance(node, ast.Name) and node.id == name]
     return bool(uses) and all(_is_free(node, parents) for node in uses)
 
 
@@ -276,7 +274,7 @@ def is_padding(name: str) -> bool:
 def _is_handed_as(says: Callable[[str], bool], source: str, name: str) -> bool:
     """Whether a reference hands a scalar to torch by a keyword that says so."""
     tree = _tree_of(source)
-    handed = (node for node in ast.walk(tree) if isinstance(node, ast.keyword)) if tree is not None else ()
+    handed = (node for node in walk(tree) if isinstance(node, ast.keyword)) if tree is not None else ()
     return any(says(one.arg or "") and isinstance(one.value, ast.Name) and one.value.id == name for one in handed)
 
 

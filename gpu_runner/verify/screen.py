@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gpu_runner.contracts.reading import SourceError, read_source
+from gpu_runner.contracts.reading import SourceError, read_source, walk
 from gpu_runner.contracts.verify import CandidateSource, SourceFile, Status
 from gpu_runner.program.check import check
 from gpu_runner.program.imports import Library
@@ -38,7 +38,7 @@ class Anchors:
     def __post_init__(self) -> None:
         """Walk the tree once."""
         for statement in self.tree.body:
-            for node in ast.walk(statement):
+            for node in walk(statement):
                 self._top[id(node)] = statement
             self._statement(statement)
 
@@ -49,11 +49,11 @@ class Anchors:
 
     def _statement(self, statement: ast.AST) -> None:
         inner = list(_bodies(statement))
-        below = {id(node) for item in inner for node in ast.walk(item)}
+        below = {id(node) for item in inner for node in walk(item)}
         for child in [statement, *ast.iter_child_nodes(statement)]:
             simple = not inner or isinstance(statement, _WHOLE)
             anchor = statement if simple or child is statement else child
-            for node in [child] if child is statement else ast.walk(child):
+            for node in [child] if child is statement else walk(child):
                 if id(node) not in below:
                     self._near[id(node)] = anchor
         if isinstance(statement, _FUNCTIONS):
@@ -62,10 +62,10 @@ class Anchors:
             self._statement(item)
 
     def _annotations(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        taken = [(arg.annotation, arg) for arg in ast.walk(function.args) if isinstance(arg, ast.arg)]
+        taken = [(arg.annotation, arg) for arg in walk(function.args) if isinstance(arg, ast.arg)]
         for annotation, anchor in [*taken, (function.returns, function.returns)]:
             if annotation is not None and anchor is not None:
-                self._near.update((id(node), anchor) for node in ast.walk(annotation))
+                self._near.update((id(node), anchor) for node in walk(annotation))
 
 
 def _bodies(statement: ast.AST) -> Iterator[ast.AST]:
