@@ -252,7 +252,8 @@ def suite(
         program = fuse_run.composed_path(run).read_text(encoding="utf-8")
         return problem_set.Composition(program, made.verdict, made.summary["calls"], made.summary["left_to_torch"])
 
-    tools = problem_set.SuiteTools(compiled, composed, judged, measured if has_gpu else None)
+    _interrupted.clear()
+    tools = problem_set.SuiteTools(compiled, composed, judged, measured if has_gpu else None, _interrupted.set)
     with contextlib.closing(waiting):
         return problem_set.work_through(
             folder, out, tools, author="compiler", jobs=jobs, limit_s=limit_s, kernel_name=kernel_name, say=say
@@ -556,6 +557,9 @@ def _candidate(problem: Problem, source: str) -> CandidateSource:
     return CandidateSource((SourceFile("candidate.py", source),), "candidate", symbol)
 
 
+_interrupted = threading.Event()  # a person has ended a run that works in several threads
+
+
 def _run(
     action: Action,
     payload: object,
@@ -569,7 +573,7 @@ def _run(
     host = Host("this machine", command, architecture == INTERPRETER, min(limit_s, LONGEST_S))
     request = GpuRequest(uuid.uuid4().hex, action, to_json(payload), require=settings.require_isolation)
     with scratch_folder() as folder:
-        return RunnerAnswer(execute(host, request, {}, BlobStore(str(folder)), lambda: False, standby))
+        return RunnerAnswer(execute(host, request, {}, BlobStore(str(folder)), _interrupted.is_set, standby))
 
 
 def _settings() -> Settings:

@@ -7,8 +7,9 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -66,6 +67,7 @@ class SuiteTools:
     compose: Callable[[str, Path, float], Composition | str]  # problem's source, the run's folder; or why there is none
     verify: Callable[[str, str, float], Verdict]  # problem's source, candidate's source
     measure: Measure | None
+    end: Callable[[], None] = lambda: None  # what runs in any thread, of a run that is interrupted
 
 
 def problems_in(folder: Path) -> list[Path]:
@@ -141,24 +143,38 @@ def work_through(
     def work(name: str) -> Entry:
         return _Work(tools, name, digests[name], sources[name], kernel_name(names[name]), out, limit_s).done()
 
-    with ThreadPoolExecutor(jobs) as pool:
-        running = [pool.submit(work, name) for name in todo]
-        try:
+    try:
+        with _threads(jobs, tools) as pool:
+            running = [pool.submit(work, name) for name in todo]
             for number, done in enumerate(as_completed(running), len(known) + 1):
                 entry = done.result()
                 results.add(entry)
                 done_in = f"{entry.outcome.value} in {entry.seconds:.0f} s"
                 say(f"[{number}/{len(names)}] {entry.problem}: {done_in} {entry.sentence}".rstrip())
-        except BaseException:
-            for waiting in running:
-                waiting.cancel()
-            raise
-    if tools.measure is not None:
-        own = {name: sources[name] for name in names}
-        _time_all(out, tools.measure, results, own, limit_s, say)
-        kernels = {name: kernel_name(names[name]) for name in names}
-        _take_apart(out, tools, results, own, kernels, jobs, limit_s, say)
+        if tools.measure is not None:
+            own = {name: sources[name] for name in names}
+            _time_all(out, tools.measure, results, own, limit_s, say)
+            kernels = {name: kernel_name(names[name]) for name in names}
+            _take_apart(out, tools, results, own, kernels, jobs, limit_s, say)
+    except KeyboardInterrupt:
+        kept = sum(name in results.entries and results.entries[name].digest == digests[name] for name in names)
+        say(
+            f"Interrupted. {kept} of {len(names)} problems have their result in {out}; the same command goes on from there."
+        )
+        raise
     return [results.entries[name] for name in names]
+
+
+@contextmanager
+def _threads(jobs: int, tools: SuiteTools) -> Iterator[ThreadPoolExecutor]:
+    """Threads that work on problems; where it is left by an exception, such as Ctrl-C, all that they run is ended."""
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            tools.end()
+            raise
 
 
 def _time_all(
@@ -197,7 +213,7 @@ def _take_apart(
     """Hold what is right and behind a baseline beside a program of proved parts, which leaves products to torch's libraries."""
     entries = [results.entries[name] for name in sources]
     behind = [entry for entry in entries if entry.is_behind and not (entry.in_parts or entry.not_in_parts)]
-    with ThreadPoolExecutor(jobs) as pool:
+    with _threads(jobs, tools) as pool:
         at = ((entry.problem, sources[entry.problem], kernels[entry.problem]) for entry in behind)
         asked = [
             pool.submit(_in_parts, tools, source, kernel, out / "composed" / name, limit_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,30 @@ def test_a_run_goes_on_from_where_it_was_ended_also_in_the_middle_of_a_line(tmp_
     again = Bench()
     assert [entry.outcome for entry in again.over(folder, out)] == [ProblemOutcome.right] * 3
     assert again.done == ["b", "c"]
+
+
+def test_who_interrupts_a_run_is_told_what_is_kept_and_waits_for_no_problem(tmp_path: Path) -> None:
+    ended, said = threading.Event(), list[str]()
+
+    def compiled(source: str, name: str, left_s: float) -> Compiled:
+        if name != "a":
+            assert ended.wait(60)
+        return Bench().compile(source, name, left_s)
+
+    def say(line: str) -> None:
+        said.append(line)
+        if "a.py" in line:
+            raise KeyboardInterrupt
+
+    folder, out = folder_of(tmp_path, a="right", b="right", c="right", d="right"), tmp_path / "out"
+    tools = SuiteTools(compiled, Bench().compose, Bench().verify, None, ended.set)
+    asked: dict[str, Any] = {"author": "compiler", "jobs": 2, "limit_s": 30.0}
+    with pytest.raises(KeyboardInterrupt):
+        work_through(folder, out, tools, **asked, kernel_name=lambda path: path.stem, say=say)
+    assert said[-1].startswith("Interrupted. 1 of 4 problems have their result in ") and ended.is_set()
+    again = Bench()
+    again.over(folder, out)
+    assert again.done == ["b", "c", "d"]
 
 
 def test_a_problem_that_was_changed_is_worked_on_again(tmp_path: Path) -> None:
