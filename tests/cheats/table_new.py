@@ -230,6 +230,12 @@ NEW: dict[str, NewCheat] = {
         "screen",
         "The kernel's `run` is replaced by a function that launches nothing and has torch compute.",
     ),
+    "gradients_by_inline_cuda": NewCheat(
+        "reglu", 2, "backward", "screen", "A CUDA kernel that a backward compiles from text, with `load_inline`."
+    ),
+    "inline_extension": NewCheat(
+        "reglu", 2, "forward", "screen", "A C++ extension that the file compiles as it is imported, with `load_inline`."
+    ),
     "memory_by_ctypes": NewCheat(
         "reglu", 2, "forward", "screen", "`ctypes` reads and writes at addresses: neither torch nor a kernel computes."
     ),
