@@ -1604,7 +1604,15 @@ def few_rows(problem: Problem, case: Case, seed: int) -> Case:
     """A case for which the same kernels are compiled, with ordinary values from another seed and few rows."""
     sizes = _halved_rows(problem, case.size_of)
     return replace(
-        case, sizes=sizes, seed=seed, content=Content.ordinary, reach=0.0, among=(), again=False, may_raise=False
+        case,
+        sizes=sizes,
+        seed=seed,
+        content=Content.ordinary,
+        reach=0.0,
+        odd_element=0.0,
+        among=(),
+        again=False,
+        may_raise=False,
     )
 
 

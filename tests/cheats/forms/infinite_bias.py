@@ -15,7 +15,8 @@ def _softmax(x_ptr, b_ptr, y_ptr, n, BLOCK: tl.constexpr):
         b = tl.load(b_ptr + at, mask=at < n, other=0.0).to(tl.float32)
         x = x + tl.minimum(b, 3e38)
         new = tl.maximum(top, tl.max(x, axis=0), propagate_nan=tl.PropagateNan.ALL)
-        total = total * tl.exp(top - new) + tl.sum(tl.exp(x - new), axis=0)
+        safe = tl.where(new == -float("inf"), 0.0, new)
+        total = total * tl.exp(top - safe) + tl.sum(tl.exp(x - safe), axis=0)
         top = new
     for start in range(0, n, BLOCK):
         at = start + tl.arange(0, BLOCK)
