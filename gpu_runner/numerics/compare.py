@@ -64,6 +64,7 @@ def compare(
     its values what stands loses elsewhere (``loss_of``). A coarse comparison asks how large errors are, and not how they are
     distributed.
     """
+    truth = truth.beside(got)
     alone = _compare(got, truth, (), 0.0, is_coarse)
     if alone.passed or not peers:
         return alone
@@ -258,8 +259,6 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
         same |= ~truth.judged | _of_any_kind(got, truth)
         if truth.loud is not None:
             same |= truth.loud & torch.isnan(got) & _is_of_a_slice(got, truth)
-        if truth.idle is not None:
-            same |= truth.idle & torch.isfinite(got)
         if truth.by_row:
             seen = as_rows(~torch.isfinite(got) & ~torch.isfinite(truth.exact)).any(-1, keepdim=True)
             same |= (seen & as_rows(torch.isfinite(got) & ~torch.isfinite(truth.exact))).reshape(same.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -86,7 +86,8 @@ class Truth:
     chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at
     random, of several runs what lies farthest from the truth. ``is_noisy``: some of ``shaken`` had noise in every operation.
     ``by_row``: of what is not finite in a row one element is enough, since zero times NaN is either in a kernel with a mask.
-    ``idle``: where it is not finite though the same number for all finite inputs there: a kernel need not multiply NaN by zero.
+    ``idle``: the number where the truth is not finite though the same number for all finite inputs there, and NaN elsewhere: a
+    kernel need not multiply NaN by zero.
     ``terms``: how large those are that autograd adds up, each rounded, as for a tensor given twice; zero where it adds none.
     ``is_ordinary``: values, sizes and layouts are such that exact arithmetic is exact by itself, not by chance.
     """
@@ -106,6 +107,14 @@ class Truth:
     by_row: bool = False
     idle: torch.Tensor | None = None
     terms: float = 0.0
+
+    def beside(self, got: torch.Tensor) -> Truth:
+        """The truth beside this value: with the idle number where it gives one, as if nothing were multiplied by zero."""
+        if self.idle is None:
+            return self
+        given = torch.isfinite(got) & torch.isfinite(self.idle)
+        exact = torch.where(given, self.idle, self.exact)
+        return replace(self, exact=exact, own=torch.where(given, exact.to(self.own.dtype), self.own), idle=None)
 
     def own_error(self) -> torch.Tensor:
         """What the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""

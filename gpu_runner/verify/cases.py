@@ -79,6 +79,7 @@ MANY_CASES = 2  # dimensions of rows that are tried with many of them
 LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is where no dimension is one of columns
 SPECIAL_ROWS = (12, 16)  # rows of the case in which each kind of special row occurs
 MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
+MOST_ODD_VECTORS = 2  # of which one element is not finite in cases of their own
 MOST_FAR_WEIGHTS = 2  # of which each has elements far out in a case of its own
 MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
@@ -161,6 +162,9 @@ class Special(StrEnum):
     bytes = "whole numbers up to 255"
     distant = "far from zero"  # beside how far they are apart: a variance is no difference of moments there
     outlying = "elements of each row far out"  # in wide rows: moments about one cancel
+    lengthwise = (
+        "elements along the longest dimension far out"  # of calls in which moments are taken down thousands of rows
+    )
     tiny = "of tiny size"  # whose squares vanish
     filled = "filled with -10,000 where a mask is"
     masked = "filled with the smallest number where a mask is"
@@ -175,7 +179,8 @@ class Special(StrEnum):
 
 
 DATA = (Special.levels, Special.mask, Special.ramp, Special.unit, Special.shares)
-FAR_DATA = (Special.bytes, Special.masked, Special.partly)  # each has a case of its own
+FAR_OF_MASKS = (Special.masked, Special.partly)
+FAR_DATA = (Special.bytes, *FAR_OF_MASKS)  # each has a case of its own
 
 
 class Indices(StrEnum):
@@ -234,6 +239,9 @@ class Case:
     )
     aligned: bool = False  # every tensor begins at a multiple of 16 bytes
     odd_upstream: bool = False  # of odd content: it is the upstream gradients that hold it
+    odd_element: float = (
+        0.0  # of odd content of vectors beside other inputs: what one element is; zero: each kind of it
+    )
     same: tuple[str, ...] = ()  # inputs that are one tensor
     related: tuple[str, ...] = ()  # two inputs, by this relation
     relation: Relation = Relation.close
@@ -284,7 +292,8 @@ class Case:
             ("drawn scales", self.wild),
             ("gradient of the first input only", self.narrow_grad),
             (f"values up to {self.reach:.3g}", bool(self.reach)),
-            ("infinities and NaN in some rows", self.content is Content.odd and not self.odd_upstream),
+            ("infinities and NaN in some rows", self.holds_odd_rows),
+            (f"an element of {' and '.join(self.among)} is {self.odd_element}", bool(self.odd_element)),
             ("infinities and NaN in the upstream gradient", self.odd_upstream),
             (f"{' and '.join(self.same)} the same tensor", bool(self.same)),
             (f"{' and '.join(self.related)} {self.relation}", bool(self.related)),
@@ -327,6 +336,11 @@ class Case:
     def may_vanish(self) -> bool:
         """Whether results that are all zero are taken too: at the end of its range a share may leave nothing."""
         return self.name == _AT_AN_END
+
+    @property
+    def holds_odd_rows(self) -> bool:
+        """Whether rows of inputs hold what is not finite."""
+        return self.content is Content.odd and not (self.odd_upstream or self.odd_element)
 
     @property
     def is_empty(self) -> bool:
@@ -410,6 +424,7 @@ _NO_EPSILON = "epsilon of zero"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _NOT_FINITE = "not finite"
+_ODD_VECTOR = "not finite in a vector"
 PADDED_ROW = "a row of a padded tensor"
 EVEN = "matrices of even rows"
 _ODD_AND_WIDE = "not finite, beyond a cut"
@@ -625,11 +640,24 @@ class _Plan:
             for dim in self._compared_down():
                 sizes = self._sizes(f"odd along {dim}", (5, 9)) | {dim: max(self._within_pairs) + 1}
                 cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
+        cases += [] if self.quick else self._odd_vectors()
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
             sizes = self._sizes("odd upstream", (33, 90), (12, 14))
             odd = self._case("upstream not finite", sizes, content=Content.odd)
             cases.append(replace(odd, odd_upstream=True, among=("",)))
+        return cases
+
+    def _odd_vectors(self) -> list[Case]:
+        """An infinity in a vector or number beside other inputs, as of a last bound; and NaN in it, as of a weight that is lost."""
+        deep = any(len(spec.dims) > 1 for spec in self.problem.inputs)
+        able = [spec.name for spec in self.problem.inputs if deep and len(spec.dims) < 2 and is_real(spec)]
+        stream, cases = self.draws.stream("odd vectors"), []
+        for name in stream.sample(able, min(len(able), MOST_ODD_VECTORS)):
+            for element in (math.inf, math.nan):
+                sizes = self._sizes(f"{element} in {name}", (33, 90), (5, 14))
+                case = self._case(_ODD_VECTOR, sizes, self._most_exact(), content=Content.odd, odd_element=element)
+                cases.append(replace(case, among=(name,)))
         return cases
 
     def _two_rows_beside(self, column: str) -> dict[str, int]:
@@ -1285,6 +1313,10 @@ class _Plan:
             has_classes = any(isinstance(spec.high, str) for spec in self.problem.inputs)
             indices = Indices.best if has_classes and kind is not Special.bytes else Indices.spread
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind, indices=indices))
+        for wide in [case.size_of for case in self._wide()[:1]] if activations else ():
+            # Rows wider than one block begin their maximum, and scale what is tiny, in another way.
+            able = (*FAR_OF_MASKS, *[Special.tiny] * (self._most_exact() == "float32"))
+            cases += [self._case("far data", wide, self._most_exact(), special=kind) for kind in able]
         if activations:
             cases += [self._ties(stream)] if self._most_exact() == "float32" else []
             cases.append(self._at_limits(activations, stream))
@@ -1528,8 +1560,12 @@ def holds_extremes(spec: InputSpec) -> bool:
 
 
 def _is_floating(spec: InputSpec) -> bool:
-    floating = spec.high is None and spec.low is None and (spec.dtype is None or "float" in spec.dtype)
-    return floating and not spec.parameter and bool(spec.dims)
+    return is_real(spec) and not spec.parameter and bool(spec.dims)
+
+
+def is_real(spec: InputSpec) -> bool:
+    """Whether an input holds floating point numbers, whatever they mean."""
+    return spec.high is None and spec.low is None and (spec.dtype is None or "float" in spec.dtype)
 
 
 def is_ranged(spec: InputSpec) -> bool:
@@ -1568,7 +1604,15 @@ def few_rows(problem: Problem, case: Case, seed: int) -> Case:
     """A case for which the same kernels are compiled, with ordinary values from another seed and few rows."""
     sizes = _halved_rows(problem, case.size_of)
     return replace(
-        case, sizes=sizes, seed=seed, content=Content.ordinary, reach=0.0, among=(), again=False, may_raise=False
+        case,
+        sizes=sizes,
+        seed=seed,
+        content=Content.ordinary,
+        reach=0.0,
+        odd_element=0.0,
+        among=(),
+        again=False,
+        may_raise=False,
     )
 
 

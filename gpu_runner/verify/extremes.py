@@ -268,6 +268,11 @@ def _outlying(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     return rows.reshape(values.shape)
 
 
+def _lengthwise(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    longest = max(range(values.dim()), key=lambda axis: values.shape[axis])
+    return _outlying(values.movedim(longest, -1), stream).movedim(-1, longest).contiguous()
+
+
 def _tiny(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     low, high = TINY
     return values * 2.0 ** -(low + (high - low) * float(torch.rand((), generator=stream)))
@@ -372,6 +377,7 @@ MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.ties: _ties,
     Special.distant: _distant,
     Special.outlying: _outlying,
+    Special.lengthwise: _lengthwise,
     Special.tiny: _tiny,
     Special.filled: _filled_by_a_mask,
     Special.masked: _masked,
@@ -421,6 +427,15 @@ def with_odd(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     if values.dim() == 1:
         return _scattered(values, (math.inf, -math.inf, math.nan), stream)
     return _filled(values, ODD_ROWS, 1.0, stream, 0)
+
+
+def with_odd_element(values: torch.Tensor, element: float, stream: torch.Generator) -> torch.Tensor:
+    """A vector or number of which one element is this one: the last as often as any."""
+    odd = values.clone()
+    flat = odd.view(-1)
+    place = int(torch.randint(max(1, len(flat)), (), generator=stream))
+    flat[-1 if int(torch.randint(2, (), generator=stream)) else place] = element
+    return odd
 
 
 def row_words(content: Content, row: int, place: int, reach: float) -> str:

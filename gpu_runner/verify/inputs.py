@@ -31,7 +31,7 @@ from gpu_runner.verify.cases import (
     is_ranged,
     is_weight,
 )
-from gpu_runner.verify.extremes import sharpen, with_ends, with_large, with_odd, with_special
+from gpu_runner.verify.extremes import sharpen, with_ends, with_large, with_odd, with_odd_element, with_special
 from gpu_runner.verify.laying import Laid, Placement, lay, place_of
 from gpu_runner.verify.relations import best_indices, related
 from gpu_runner.verify.scalars import is_ignored, is_padding
@@ -106,6 +106,8 @@ def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
     """The inputs that hold a case's large or odd values."""
     if case.content is Content.ordinary:
         return ()
+    if case.odd_element:
+        return case.among
     able = [spec.name for spec in problem.inputs if holds_extremes(spec)]
     return tuple(name for name in able if not case.among or name in case.among)
 
@@ -380,7 +382,7 @@ def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Gen
         return sharpen(values, case.reach, stream, place)
     if case.content is Content.large:
         return with_large(values, case.reach, stream, place)
-    return with_odd(values, stream)
+    return with_odd_element(values, case.odd_element, stream) if case.odd_element else with_odd(values, stream)
 
 
 def _floating(

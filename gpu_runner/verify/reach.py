@@ -198,7 +198,7 @@ def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
     lost = torch.isnan(item.truth.exact) & torch.isnan(item.truth.own)
     for name in proof.filled:
         tensor = proof.inputs[name]
-        for axis in _reduced(tensor.shape, proof):
+        for axis in _reduced(tensor.shape, proof, item):
             rows, masked = torch.isposinf(tensor).any(axis), torch.isneginf(tensor).any(axis)
             if tuple(rows.shape) == item.shape:
                 loud |= rows
@@ -213,18 +213,30 @@ def _with_infinite(item: Expected, proof: Proof) -> Expected:
     if item.truth.loud is None or not alike or not item.shape:
         return item
     infinite = torch.stack([torch.isposinf(tensor) for tensor in alike]).any(0)
-    slices = tuple(_reduced(item.shape, proof))
+    slices = tuple(_reduced(item.shape, proof, item))
     return replace(item, truth=replace(item.truth, infinite=infinite, slices=slices))
 
 
-def _reduced(shape: Sequence[int], proof: Proof) -> list[int]:
-    """The axes along which rows lie: the last one, and each that an output is without, or in which its size is one."""
-    outputs = {tuple(item.shape) for item in proof.outputs}
+def _reduced(shape: Sequence[int], proof: Proof, item: Expected) -> list[int]:
+    """The axes along which rows lie: the last one, each that an output is without, or in which its size is one, and each along
+    which NaN of an input of the answer's form spreads."""
+    outputs = {tuple(output.shape) for output in proof.outputs}
     return [
         axis
         for axis in range(-len(shape), 0)
-        if axis == -1 or outputs & {_without(axis, shape), _without(axis, shape, (1,))}
+        if axis == -1
+        or outputs & {_without(axis, shape), _without(axis, shape, (1,))}
+        or (tuple(shape) == item.shape and _spreads(item, proof, axis))
     ]
+
+
+def _spreads(item: Expected, proof: Proof, axis: int) -> bool:
+    """Whether NaN in some elements of a slice along an axis leaves no number in all of it, as in a norm of columns."""
+    lost = ~torch.isfinite(item.truth.exact)
+    alike = [proof.inputs[name] for name in proof.filled if tuple(proof.inputs[name].shape) == item.shape]
+    odd = torch.stack([torch.isnan(tensor) for tensor in alike]).any(0) if alike else torch.zeros_like(lost)
+    slices = odd.any(axis) & ~odd.all(axis)
+    return bool(slices.any()) and bool((lost.all(axis) | ~slices).all())
 
 
 def _without(axis: int, shape: Sequence[int], beside: tuple[int, ...] = ()) -> tuple[int, ...]:
@@ -277,6 +289,8 @@ def _attempts(case: Case, problem: Problem) -> Iterator[Case]:
             yield replace(case, reach=reach)
         return
     yield case
+    if case.odd_element:
+        return
     able = [spec.name for spec in problem.inputs if holds_extremes(spec)]
     for name in able[:MOST_ALONE] if len(able) > 1 else []:
         yield replace(case, among=(name,))

@@ -111,11 +111,17 @@ class AtScale:
     middle: tuple[int, int] | None = None  # one of the places, beside the first and last, and of how many it is
     again: bool = False  # where the few programs leave places of an answer, all of them run
     operations: int = 0  # on blocks in each launch, where all its programs run and answers are compared roughly
+    closely: bool = False  # or as in a case, for what thousands of rows lose of numbers that cancel
 
     @property
     def is_whole(self) -> bool:
         """Whether all programs run."""
         return self.operations > 0
+
+    @property
+    def compares_errors(self) -> bool:
+        """Whether errors are held against those of the reference, so that one which is little beyond may be chance."""
+        return self.closely or not self.is_whole
 
     def label(self) -> str:
         """The call in one line."""
@@ -225,14 +231,14 @@ def compared_at_scale(call: AtScale, reply: ScaledReply) -> ComparedAtScale:
         own = item.truth.own
         got = torch.where(known, (got.double() / factor).to(own.dtype), own)
         is_odd = call.proof.case.content is Content.odd
-        if call.is_whole and not is_odd:
+        if call.is_whole and not (is_odd or call.closely):
             comparison = roughly_compared(got, item.truth)
         else:
             comparison = compare(got, item.truth)
         if is_odd:  # cases judge its numbers: here it counts alone that none stands where the truth has none
             is_wrong = comparison.level in NOT_FINITE and not comparison.passed
         else:
-            is_wrong = not comparison.passed and (call.is_whole or not _is_near(comparison))
+            is_wrong = not comparison.passed and (not call.compares_errors or not _is_near(comparison))
         if is_wrong:
             findings.append(_finding(call, label, how(comparison), comparison))
         elif bool(known.any()):

@@ -61,6 +61,8 @@ def remark(proof: Proof, item: Expected, comparison: ValueComparison) -> str:
     if not proof.filled:
         return ""
     names = ", ".join(f"`{name}`" for name in proof.filled)
+    if proof.case.odd_element:
+        return f" An element of {names} is {proof.case.odd_element}."
     what = "infinities and NaN" if proof.case.content is Content.odd else f"values up to {proof.case.reach:.3g}"
     return f" Some rows of {names} hold {what}{_row(proof, item, comparison)}."
 

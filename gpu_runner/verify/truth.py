@@ -158,7 +158,7 @@ class Oracle:
         case = self._placed(case)
         if case.content is not Content.ordinary:
             known = farthest(case, self.problem, lambda attempt: self._prove(attempt, None))
-            return known if known is None or case.odd_upstream else self._with_idle(known)
+            return known if known is None or case.odd_upstream else self.with_idle(known)
         return self._prove(case, other_seed)
 
     def _prove(self, case: Case, other_seed: int | None) -> Proof | None:
@@ -207,7 +207,7 @@ class Oracle:
             return first
         return first
 
-    def _with_idle(self, proof: Proof) -> Proof:
+    def with_idle(self, proof: Proof) -> Proof:
         """Mark what is not finite though nothing that is not finite reaches it but times zero, as behind a causal mask.
 
         Numbers in these places are large, and as large of the other sign, and then of another size: what hangs on one differs.
@@ -239,8 +239,11 @@ class Oracle:
                     mask &= torch.isfinite(one.truth.exact) & (one.truth.exact == other.truth.exact)
 
         def marked(item: Expected | None) -> Expected | None:
-            mask = None if item is None else idle.get(item.label)
-            return item if item is None or mask is None else replace(item, truth=replace(item.truth, idle=mask))
+            number = None if item is None else first.get(item.label)
+            if item is None or number is None or item.label not in idle:
+                return item
+            numbers = torch.where(idle[item.label], number.truth.exact, math.nan)
+            return replace(item, truth=replace(item.truth, idle=numbers))
 
         outputs = tuple(one for item in proof.outputs if (one := marked(item)) is not None)
         return replace(proof, outputs=outputs, gradients={name: marked(item) for name, item in proof.gradients.items()})

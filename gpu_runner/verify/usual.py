@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.errors import ChildError, ChildFailed
-from gpu_runner.verify.cases import Case, Content, columns_of
+from gpu_runner.verify.cases import Case, Content, Special, columns_of, is_activation
 from gpu_runner.verify.combinations import Seen, Signature, meetings
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import shape_of
@@ -94,7 +94,7 @@ def at_usual_sizes(
         _many_rows(problem, workloads[0], narrow, MOST_ROWS, stream),
         _many_rows(problem, workloads[0], [one for one in near if one[1] >= WIDE] or near, SUMMED, stream),
     ]
-    not_finite = [case for case in cases if case.content is Content.odd and not case.odd_upstream]
+    not_finite = [case for case in cases if case.holds_odd_rows]
     odd = stream.choice(not_finite) if not_finite else None
     deep = _many_rows(problem, workloads[0], near, MANY, stream) or next(iter(tried), None)
     plain = [Case(PLAIN_CALL, (), dtypes[0], 0, workload.scalars) for workload in workloads]
@@ -105,8 +105,12 @@ def at_usual_sizes(
     given += [(deep, odd or stream.choice(plain)), (_square(problem, near, stream), next(kinds))]
     long = [*_long(problem, workloads, going_by_places(oracle, workloads[0], draws))]
     given += [(sizes, stream.choice(plain)) for sizes in long]
+    far = replace(stream.choice(plain), dtype="float32", special=Special.lengthwise)
+    given += [(sizes, far) for sizes in long if "float32" in dtypes and any(map(is_activation, problem.inputs))]
     for place, (own, kind) in enumerate(given):
-        if halves and (place == 1 or own in long):  # sums of many rows that are rounded on the way show there alone
+        if (
+            halves and kind is not far and (place == 1 or own in long)
+        ):  # sums of many rows that are rounded on the way show there alone
             given[place] = own, replace(kind, dtype=stream.choice(halves))
     first: Iterable[Proposed] = ()
     if decided is not None:
@@ -121,7 +125,8 @@ def at_usual_sizes(
         case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))
         scalars = kind.scalars if kind.name == PLAIN_CALL else _drawn_scalars(problem, kind, cases, stream)
         try:
-            proof = _proof(oracle, case, dict.fromkeys([scalars, kind.scalars]), place == 0, kind.name == PLAIN_CALL)
+            roughly = kind.name == PLAIN_CALL and kind is not far
+            proof = _proof(oracle, case, dict.fromkeys([scalars, kind.scalars]), place == 0, roughly)
         except (ChildFailed, BadProblem, ValueError, RuntimeError):
             return
         if proof is None:
@@ -129,7 +134,7 @@ def at_usual_sizes(
         has_total = _has_total(proof)
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         most = 4 if is_long else 2 if place == 1 else 0 if has_few else 1
-        yield _whole(problem, proof, sizes, OPERATIONS[most])
+        yield replace(_whole(problem, proof, sizes, OPERATIONS[most]), closely=kind is far)
     has_classes = any(isinstance(spec.high, str) for spec in problem.inputs)  # of these rows alone are added up
     if has_total and not has_classes:
         sizes = _total(problem, workloads)
@@ -175,7 +180,7 @@ def _proof(
         except ChildError:
             continue
         if case.content is Content.odd:
-            return with_held(proof, oracle.problem)
+            return oracle.with_idle(with_held(proof, oracle.problem))
         if is_sound(proof):
             return proof
     return None

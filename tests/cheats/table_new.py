@@ -230,6 +230,12 @@ NEW: dict[str, NewCheat] = {
         "screen",
         "The kernel's `run` is replaced by a function that launches nothing and has torch compute.",
     ),
+    "gradients_by_inline_cuda": NewCheat(
+        "reglu", 2, "backward", "screen", "A CUDA kernel that a backward compiles from text, with `load_inline`."
+    ),
+    "inline_extension": NewCheat(
+        "reglu", 2, "forward", "screen", "A C++ extension that the file compiles as it is imported, with `load_inline`."
+    ),
     "memory_by_ctypes": NewCheat(
         "reglu", 2, "forward", "screen", "`ctypes` reads and writes at addresses: neither torch nor a kernel computes."
     ),
@@ -2417,5 +2423,32 @@ NEW: dict[str, NewCheat] = {
     ),
     "slope_at_a_limit_in_half": NewCheat(
         "clamped_half", 10, "backward", "whole", "The gradient exactly at a limit, in a problem of float16 alone."
+    ),
+    "number_beside_dropped_nan": NewCheat(
+        "kept_elements", 7, "forward", "run", "Any number where NaN is multiplied by zero, in place of the zero."
+    ),
+    "nan_of_a_weight": NewCheat(
+        "logit_scale",
+        7,
+        "forward",
+        "run",
+        "A learned scale is bounded by a minimum that drops NaN: a lost weight is hidden.",
+    ),
+    "infinite_bias": NewCheat(
+        "softmax_biased", 7, "forward", "run", "A bias is cut at 3e38, so that an infinite one is a finite one."
+    ),
+    "wide_from_1e30": NewCheat(
+        "softmax_forward",
+        7,
+        "forward",
+        "run",
+        "Rows wider than a block begin their maximum at -1e30, narrow ones at -inf.",
+    ),
+    "variance_about_the_first_row": NewCheat(
+        "columns_standardized",
+        9,
+        "forward",
+        "whole",
+        "Moments of thousands of rows about the first, which may lie far out.",
     ),
 }

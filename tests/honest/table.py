@@ -194,4 +194,9 @@ HONEST: dict[str, Honest] = {
         "relu_squared", "a library's form for elements: a tile or several a program, warps by what a helper returns"
     ),
     "relu_squared_described_backward": Honest("relu_squared", "descriptors in both passes, each with an allocator"),
+    "kept_by_where": Honest("kept_elements", "a mask that selects, where the reference multiplies by zero"),
+    "logit_scale_clamped": Honest("logit_scale", "a learned scale, bounded by a minimum that hands NaN on"),
+    "softmax_biased_online": Honest("softmax_biased", "a running maximum over blocks, with a vector added to each"),
+    "columns_in_two_passes": Honest("columns_standardized", "moments of columns in two passes over tiles"),
+    "unit_columns_by_largest": Honest("unit_columns", "a norm of what is divided by the largest element first"),
 }

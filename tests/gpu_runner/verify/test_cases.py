@@ -19,6 +19,7 @@ from gpu_runner.verify.cases import (
     INPUT_LAYOUTS,
     INTERPRETED_ELEMENTS,
     INTERPRETED_WORK,
+    LEAST_WIDE,
     REPEATED,
     UPSTREAM_LAYOUTS,
     WIDE,
@@ -694,6 +695,21 @@ def test_masked_places_are_filled_with_what_people_fill_them_with(draws: Draws) 
     problem = parse_problem((Path(__file__).parents[2] / "honest" / "problems" / "masked_fill.py").read_text())
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws)
     assert {-1e4, -1e9} & {value for case in cases for _, value in case.scalars}
+
+
+@given(SEEDS)
+def test_vectors_beside_matrices_hold_an_infinity_and_nan_in_cases_of_their_own(draws: Draws) -> None:
+    _, cases = planned("layer_norm", draws=draws)
+    known = sorted((case.among, str(case.odd_element)) for case in cases if case.odd_element)
+    assert known == [(("b",), "inf"), (("b",), "nan"), (("w",), "inf"), (("w",), "nan")]
+    assert not any(case.odd_element for name in ("swiglu", "row_sum") for case in planned(name, draws=draws)[1])
+
+
+@given(SEEDS)
+def test_wide_rows_hold_the_smallest_number_and_are_tiny_too(draws: Draws) -> None:
+    _, cases = planned("softmax", draws=draws)
+    wide = {case.special for case in cases if case.name == "far data" and max(case.size_of.values()) >= LEAST_WIDE}
+    assert wide >= {Special.masked, Special.partly, Special.tiny}
 
 
 @given(SEEDS)

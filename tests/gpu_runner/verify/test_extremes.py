@@ -323,6 +323,33 @@ def test_a_column_with_infinity_may_be_nan_whole_where_columns_are_added_up(shap
     assert not compare(got, truth).passed
 
 
+def test_a_column_with_infinity_may_be_nan_whole_where_nan_spreads_along_columns() -> None:
+    x = proof_of(ODD, torch.ones(8, 40), torch.ones(8, 40)).inputs["x"]
+    infinite = torch.isposinf(x)
+    column = int((infinite.any(0) & ~torch.isnan(x).any(0)).nonzero()[0])
+    for spreads in (True, False):  # as of a norm of columns, and of what goes element by element
+        exact = torch.ones(8, 40, dtype=torch.float64)
+        exact[torch.isnan(x).any(0).expand(8, 40) if spreads else torch.isnan(x)] = NAN
+        truth = truth_of(proof_of(ODD, exact, exact.float()))
+        got = exact.float()
+        got[:, column] = NAN
+        assert compare(got, truth).passed is spreads
+
+
+@pytest.mark.parametrize("element", [INF, NAN])
+def test_one_element_of_a_vector_is_not_finite_and_matrices_beside_it_are(element: float) -> None:
+    problem = parse_problem(problem_source("rms_norm"))
+    case = Case("a vector", (("T", 8), ("H", 40)), "float32", 5, content=Content.odd, odd_element=element, among=("w",))
+    places = set()
+    for seed in range(40):
+        inputs = make_inputs(problem, replace(case, seed=seed))
+        (place,) = (~torch.isfinite(inputs["w"])).nonzero().flatten().tolist()
+        places.add(place)
+        assert str(float(inputs["w"][place])) == str(element)
+        assert torch.isfinite(inputs["x"]).all()
+    assert 39 in places and len(places) > 10
+
+
 def test_of_large_values_a_row_that_rounding_decides_does_not_count() -> None:
     case = replace(LARGE, sizes=(("T", 60), ("V", 40)), reach=2.0**10)
     exact = torch.randn(60, 40, dtype=torch.float64, generator=stream())

@@ -231,13 +231,16 @@ def odd_proof(problem_source: str, rows: int, columns: int) -> Proof:
     return proof
 
 
-def test_a_number_may_stand_where_nothing_but_zero_times_nan_is_none() -> None:
+def test_the_number_of_finite_inputs_may_stand_where_nothing_but_zero_times_nan_is_none() -> None:
     proof = odd_proof(SUM_SO_FAR, 20, 30)
     truth, odd = proof.outputs[0].truth, ~torch.isfinite(proof.inputs["x"])
     before = (odd.cumsum(0) == 0) & ~torch.isfinite(truth.exact)
-    assert before.any() and truth.idle is not None and torch.equal(truth.idle, before)
+    assert before.any() and truth.idle is not None and torch.equal(torch.isfinite(truth.idle), before)
     given = truth.exact.float()
-    assert compare(torch.where(before, 0.0, given), truth).passed
+    sums = proof.inputs["x"].nan_to_num(0.0).double().cumsum(0)
+    assert compare(given, truth).passed
+    assert compare(torch.where(before, sums.float(), given), truth).passed
+    assert not compare(torch.where(before, 0.0, given), truth).passed
     assert not compare(torch.where(torch.isfinite(given), given, 0.0), truth).passed
 
 
@@ -246,7 +249,7 @@ def test_no_number_stands_for_nan_where_it_is_not_multiplied_by_zero(name: str) 
     proof = odd_proof(source_of_problem(name), 6, 40)
     known = [item.truth for item in proof.expected().values() if item is not None]
     assert any(not torch.isfinite(truth.exact).all() for truth in known)
-    assert not any(truth.idle.any() for truth in known if truth.idle is not None)
+    assert not any(torch.isfinite(truth.idle).any() for truth in known if truth.idle is not None)
 
 
 def test_each_input_is_changed_before_the_backward_where_it_is_dense_and_where_it_is_not() -> None:

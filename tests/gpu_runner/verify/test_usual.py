@@ -103,6 +103,22 @@ WORKLOADS = [{"B": 16, "S": 224}]
 """
 
 
+def test_a_long_dimension_has_elements_far_out_and_is_compared_closely() -> None:
+    (call,) = [call for call in calls("columns_standardized") if call.closely]
+    x = call.proof.inputs["x"]
+    assert (tuple(x.shape), call.proof.case.dtype, call.is_whole) == ((8192, 16), "float32", True)
+    assert (x.abs().amax(0) > 500 * x.abs().median()).all()
+    truth = call.proof.outputs[0].truth
+    for lost, is_right in ((1e-6, True), (1e-3, False)):  # as of a variance about the first row
+        given = (truth.exact * (1 + lost)).float()
+        entry = SampledValue("output 0", tuple(given.shape), "float32", 0)
+        reply = ChildReply(
+            SampledReply((entry,)), (Buffer.from_torch(given), Buffer.from_torch(torch.ones_like(given) > 0))
+        )
+        assert (not examined_at_scale(call, reply)[1]) is is_right
+    assert not any(call.closely for call in calls("softmax"))
+
+
 def test_calls_with_a_dimension_twice_are_no_larger_than_others() -> None:
     problem = parse_problem(PLANES)
     with opened(reference_session("reference", problem.source, surroundings(), gpu=False), surroundings()) as session:
