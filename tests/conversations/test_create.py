@@ -303,7 +303,6 @@ def test_a_kernel_is_written_in_cutile(talk: Talk) -> None:
 def test_a_target_without_a_place_or_an_author_is_refused_where_it_was_asked(talk: Talk) -> None:
     for options, sentence in {
         "--to ascend": "A new kernel for `ascend` has no place in a repository of the layout `plain`",
-        "--to cutile --author llm": "No language model writes kernels in cuTile",
         "--to cutle": "`cutile`",
     }.items():
         assert sentence in talk.heard(talk.ask(create("reglu", REGLU, options)))[-1]

@@ -121,7 +121,7 @@ def _check_tuning(kernel: ExistingKernel, target: PortTarget, layout: Layout, op
         message = f"launchers for `{target.name}` choose their tiles themselves, so that nothing of them is tuned"
         raise UserFacingError(Failure(FailureCode.refused, message, fix))
     if options.author is AuthorName.llm:
-        message = f"no language model writes kernels in {target.language}"
+        message = f"no language model changes kernels in {target.language}"
         raise UserFacingError(
             Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
         )

@@ -105,7 +105,7 @@ def test_a_port_of_which_no_setting_is_faster_stays_and_nothing_is_pushed() -> N
     ("to", "more", "message", "fix"),
     [
         ("ascend", {}, "launchers for `ascend` choose their tiles themselves", "/kernel port geglu --to ascend"),
-        ("cutile", {"author": AuthorName.llm}, "no language model writes kernels in cuTile", "--author llm"),
+        ("cutile", {"author": AuthorName.llm}, "no language model changes kernels in cuTile", "--author llm"),
         ("cutile", {"scope": Scope.backward}, "settings are tuned for all passes and sizes", "Leave out `--scope`"),
         ("cutile", {"goal": Goal.memory}, "nothing else is tried", "Leave out `--goal`"),
     ],
