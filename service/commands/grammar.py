@@ -194,7 +194,7 @@ _SEARCH = (
     ),
 )
 _NEW_TO = Option(
-    "to", "the device and language to write it for, by the compiler", choices=TARGETS, default="a GPU, in Triton"
+    "to", "the device and language to write it for", choices=TARGETS, default="a GPU, in Triton"
 )
 _TUNED_TO = Option(
     "to",

@@ -63,7 +63,7 @@ class ExistingKernelLayout(ABC):
         """The texts of the files that may use a kernel, the main one first."""
 
     @abstractmethod
-    def kernel_path(self, name: str, tree: Tree) -> str:
+    def kernel_path(self, name: str, tree: Tree, target: str = "gpu") -> str:
         """The file in which a new kernel's module will stand."""
 
     @abstractmethod

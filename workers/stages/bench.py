@@ -106,7 +106,7 @@ class CreateBench(Bench):
 
     def designed(self, plan: KernelPlan, source: str | None) -> Design:
         """A design of this kernel."""
-        return Design(self.name, self.names, self.problem, self.graph, plan, source)
+        return Design(self.name, self.names, self.problem, self.graph, plan, source, self.style().target)
 
     def form(self, design: Design, changes: tuple[FileChange, ...]) -> CandidateSource:
         """The kernel for the runner."""

@@ -49,7 +49,7 @@ def kernel_brief(
     counts = counted(bench.problem, bench.graph)
     return KernelBrief(
         name=bench.name,
-        path=bench.layout.kernel_path(bench.name, bench.tree),
+        path=bench.layout.kernel_path(bench.name, bench.tree, bench.style().target),
         problem=bench.problem,
         graph=bench.graph,
         style=bench.style(),
