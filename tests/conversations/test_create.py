@@ -292,7 +292,8 @@ def test_a_kernel_is_written_in_cutile(talk: Talk) -> None:
     job = talk.job()
     assert job.state is JobState.done, talk.heard(number)
     talk.skip(number)
-    _, proved, reported = talk.heard(talk.pull())
+    analyzed, proved, reported = talk.heard(talk.pull())
+    assert "cuTile suits this operator: its results depend on elements of one tile" in analyzed
     assert "No cuTile is installed where this job ran" in proved
     assert "kernelsmith create problem.py --name reglu --repo . --auto --to cutile" in reported
     kernel = talk.hub.read_file(REPOSITORY, job.branch, "small/kernels/reglu.py") or b""
