@@ -199,6 +199,10 @@ class ExistingKernelLayout(ABC):
         """Nothing: such a library keeps no development log."""
         return ()
 
+    def measured(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """Nothing: such a library keeps no development log."""
+        return ()
+
     def sizes_request(
         self, kernel: ExistingKernel, problem: Problem, tree: Tree, tree_file: str
     ) -> RecordRequest | None:

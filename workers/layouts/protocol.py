@@ -217,6 +217,10 @@ class Layout(Protocol):
         """The repository's development log with an entry for a kernel that ``tree`` holds; nothing where it keeps none."""
         ...
 
+    def measured(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """The development log with metrics and bottleneck of a kernel's entry that was left open; nothing where none is."""
+        ...
+
     def sizes_request(
         self, kernel: ExistingKernel, problem: Problem, tree: Tree, tree_file: str
     ) -> RecordRequest | None:

@@ -25,7 +25,7 @@ from workers.layouts.python_source import Import, fitted
 from workers.layouts.reference import problem_source
 from workers.layouts.ruff import line_length, single_line_imports
 from workers.layouts.versioned.clone_kernel import CloneError, cloned, derived
-from workers.layouts.versioned.devlog import devlog_path, with_entry
+from workers.layouts.versioned.devlog import devlog_path, with_entry, with_measured
 from workers.layouts.versioned.files import (
     KERNELS,
     LANGUAGES,
@@ -188,6 +188,14 @@ class VersionedLayout(ExistingKernelLayout):
         design, version = _version_of(kernel, _home(tree), tree)
         path = devlog_path(design)
         return (FileChange(path, with_entry(tree.read(path), design, version.number, version.folder, entry)),)
+
+    def measured(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """The development log with what was measured of a version, where its entry was left open."""
+        design, version = _version_of(kernel, _home(tree), tree)
+        path = devlog_path(design)
+        page = tree.read(path) or ""
+        text = with_measured(page, version.number, entry)
+        return (FileChange(path, text),) if text != page else ()
 
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's tests."""
