@@ -1,11 +1,12 @@
 """cuTile or CuTe DSL next to Triton, eager and torch.compile on a GPU host: candidates of the compiler author, judged and timed.
 
-    python -m tests.tiles prepare FOLDER [--to cutile|cutedsl]    writes a request for each operator and dtype; needs no GPU
+    python -m tests.tiles prepare FOLDER [--to cutile|cutedsl] [--library CHECKOUT]    writes the requests; needs no GPU
     python -m tests.tiles run FOLDER [--most-s 140] [--only NAME|WHAT|NAME-WHAT ...]    needs torch, triton and that language
 
 ``run`` prints a row of a table as it has one, and the verdict of each candidate; results stay in FOLDER. What is asked (WHAT): a
-quick verdict (``verify``), times (a dtype), settings (``tune``), times of the tuned candidate and of itself before (``tuned``), a
-full verdict (``whole``).
+quick verdict (``verify``), times next to Triton (a dtype) and next to the kernel that a checkout of Liger-Kernel has in the same
+language (``own_`` and a dtype), a profile (``profile``), settings (``tune``), times of the tuned candidate and of itself before
+(``tuned``), a full verdict (``whole``). In rows of ``own_`` the library's own stands in Triton's place.
 """
 
 from __future__ import annotations
@@ -14,58 +15,97 @@ import argparse
 import json
 import subprocess
 import sys
+import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 OPERATORS = ("swiglu", "rms_norm", "layer_norm", "softmax", "geglu_tanh", "relu_squared", "reglu", "dyt")
+PRODUCTS = ("matmul", "linear_residual", "matmul_softmax")  # in cuTile alone
+LARGER = {"matmul": {"M": 4096, "K": 4096, "N": 4096}}  # than the problem's own workload
 DTYPES = ("float32", "bfloat16")
 BUDGET_S, TUNED_S = 4.0, 30.0
 TUNED_IN = "bfloat16"
+SHARES = ("dram_share", "l2_share", "sm_share", "tensor_share", "occupancy")
+LIBRARY = "library.tar.gz"
+# The library's own kernels, by language and operator: the module below `liger_kernel.ops`, and the problem's CALL.
+RMS_NORM = 'LigerRMSNormFunction.apply(x, weight, eps, 0.0, "llama", False, None)'
+OWN = {
+    "cutile": {
+        "swiglu": ("cutile.ops.swiglu", "LigerSiLUMulFunction.apply(gate, up)"),
+        "rms_norm": ("cutile.ops.rms_norm", RMS_NORM),
+        "layer_norm": ("cutile.ops.layer_norm", "LigerLayerNormFunction.apply(x, weight, bias, eps)"),
+        "softmax": ("cutile.ops.softmax", "LigerSoftmaxFunction.apply(x)"),
+        "geglu_tanh": ("cutile.ops.geglu", "LigerGELUMulFunction.apply(a, b)"),
+        "dyt": ("cutile.ops.dyt", "LigerDyTFunction.apply(x, alpha, gamma, beta)"),
+    },
+    "cutedsl": {
+        "swiglu": ("cutedsl.ops.swiglu", "LigerSiLUMulCuteDSLFunction.apply(gate, up)"),
+        "rms_norm": ("cutedsl.ops.rms_norm", RMS_NORM),
+        "layer_norm": (
+            "backends._cutedsl.layer_norm",
+            "_LigerLayerNormCuTeDSLFunction.apply(x, weight, bias, eps)",
+        ),
+        "softmax": ("backends._cutedsl.softmax", "_LigerSoftmaxCuTeDSLFunction.apply(x)"),
+        "geglu_tanh": ("backends._cutedsl.geglu", "_LigerGeGLUCuTeDSLFunction.apply(a, b)"),
+    },
+}
 HEADER = "operator | dtype | pass | size | candidate us | Triton us | eager us | torch.compile us | floor us"
 
 
-def prepare(folder: Path, target: str) -> None:
-    """Write the requests: the target's kernels are the candidate, Triton's the original."""
-    from gpu_runner.contracts import Action, GpuRequest, TuneRequest, Workload, to_json
+def prepare(folder: Path, target: str, library: Path | None) -> None:
+    """Write the requests: the target's kernels are the candidate, the original is Triton's or the library's own."""
+    from gpu_runner.contracts import Action, GpuRequest, ProfileRequest, TuneRequest, Workload, to_json
     from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
     from gpu_runner.contracts.verify import CandidateSource, SourceFile, VerifyRequest
     from tests.workers.compiler.captured import captured
     from tests.workers.compiler.test_cutile import emitted
+    from workers.layouts.calls import kernel_form
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name in OPERATORS:
+    if library is not None:
+        with tarfile.open(folder / LIBRARY, "w:gz") as tree:
+            tree.add(library / "src", "library/src")
+    for name in operators(target):
         problem = captured(name)[0]
         candidates = {
             to: CandidateSource((SourceFile("candidate.py", emitted(name, to).source),)) for to in (target, "gpu")
         }
         largest = max(problem.workloads, key=lambda workload: _elements(dict(workload.sizes)))
+        sizes = tuple(LARGER[name].items()) if name in LARGER else largest.sizes
+        timed = (Workload(sizes, None, largest.scalars),)
         opened = emitted(name, target, tunable=True)
-        tuning = TuneRequest(
-            problem.source,
-            CandidateSource((SourceFile("candidate.py", opened.source),)),
-            opened.knobs,
-            TUNED_IN,
-            (Workload(largest.sizes, None, largest.scalars),),
-            TUNED_S,
-        )
-        _write(folder / f"{name}-tune.json", GpuRequest(f"{name}-tune", Action.tune, to_json(tuning)))
+        tuned = CandidateSource((SourceFile("candidate.py", opened.source),))
+        asked: dict[str, tuple[Action, Any]] = {
+            "tune": (Action.tune, TuneRequest(problem.source, tuned, opened.knobs, TUNED_IN, timed, TUNED_S)),
+            "profile": (Action.profile, ProfileRequest(problem.source, candidates[target], TUNED_IN, timed)),
+        }
         for what in ("verify", "whole"):
             verdict = VerifyRequest(problem.source, candidates[target], dtypes=DTYPES, quick=what == "verify")
-            _write(folder / f"{name}-{what}.json", GpuRequest(f"{name}-{what}", Action.verify, to_json(verdict)))
+            asked[what] = (Action.verify, verdict)
         for dtype in DTYPES:
-            timing = BenchmarkRequest(
-                problem.source,
-                candidates[target],
-                dtype,
-                (Pass.forward, Pass.backward),
-                (Workload(largest.sizes, None, largest.scalars),),
-                BUDGET_S,
-                candidates["gpu"],
-            )
-            _write(folder / f"{name}-{dtype}.json", GpuRequest(f"{name}-{dtype}", Action.benchmark, to_json(timing)))
+            against: dict[str, tuple[CandidateSource, tuple[str, ...]]] = {dtype: (candidates["gpu"], ())}
+            if library is not None and name in OWN[target]:
+                module, call = OWN[target][name]
+                own = kernel_form(replace(problem, call=call), f"liger_kernel.ops.{module}", ("src",), (), LIBRARY)
+                against[f"own_{dtype}"] = (own, ("original",))
+            for what, (original, contenders) in against.items():
+                passes = (Pass.forward, Pass.backward)
+                timing = BenchmarkRequest(
+                    problem.source, candidates[target], dtype, passes, timed, BUDGET_S, original, contenders
+                )
+                asked[what] = (Action.benchmark, timing)
+        for what, (action, request) in asked.items():
+            made = GpuRequest(f"{name}-{what}", action, to_json(request))
+            (folder / f"{name}-{what}.json").write_text(json.dumps(to_json(made)))
+
+
+def operators(target: str) -> tuple[str, ...]:
+    """The operators that a language has."""
+    return (*OPERATORS, *PRODUCTS) if target == "cutile" else OPERATORS
 
 
 def _elements(sizes: dict[str, int]) -> int:
@@ -75,19 +115,17 @@ def _elements(sizes: dict[str, int]) -> int:
     return product
 
 
-def _write(path: Path, request: Any) -> None:
-    from gpu_runner.contracts import to_json
-
-    path.write_text(json.dumps(to_json(request)))
-
-
 def run(folder: Path, most_s: float, only: list[str]) -> None:
     """Carry requests out until the time is up: quick verdicts at once, then times and settings one by one, then full verdicts at
     once.
     """
     begin = time.monotonic()
+    asked = {path.stem for path in folder.glob("*.json")}
+    names = [name for name in (*OPERATORS, *PRODUCTS) if f"{name}-verify" in asked]
 
     def carry_out(one: tuple[str, str]) -> None:
+        if "-".join(one) not in asked and one[1] != "tuned":
+            return
         if only and not {one[0], one[1], "-".join(one)} & set(only):
             return
         if time.monotonic() - begin > most_s:
@@ -95,12 +133,13 @@ def run(folder: Path, most_s: float, only: list[str]) -> None:
         else:
             _carry_out(folder, *one)
 
-    with ThreadPoolExecutor(len(OPERATORS)) as pool:
-        list(pool.map(carry_out, [(name, "verify") for name in OPERATORS]))
+    timed = (*DTYPES, *(f"own_{dtype}" for dtype in DTYPES), "profile", "tune", "tuned")
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(carry_out, [(name, "verify") for name in names]))
         print(HEADER, flush=True)
-        for one in [(name, what) for what in (*DTYPES, "tune", "tuned") for name in OPERATORS]:
+        for one in [(name, what) for what in timed for name in names]:
             carry_out(one)
-        list(pool.map(carry_out, [(name, "whole") for name in OPERATORS]))
+        list(pool.map(carry_out, [(name, "whole") for name in names]))
 
 
 def _carry_out(folder: Path, name: str, what: str) -> None:
@@ -128,6 +167,8 @@ def _carry_out(folder: Path, name: str, what: str) -> None:
     elif what == "tune":
         _print_settings(name, result["payload"], took)
         _write_tuned(folder, name, result["payload"])
+    elif what == "profile":
+        _print_profile(name, result["payload"], took)
     else:
         _print_rows(name, what, result["payload"], took)
 
@@ -147,6 +188,16 @@ def _print_settings(name: str, tuned: dict[str, Any], took: str) -> None:
         gain = f"{choice['speedup']:.2f} ({low:.2f} to {high:.2f})" if choice["speedup"] and low and high else ""
         print(f"{name} {choice['tuned_pass']}: {settings} {gain}, {choice['tried']} tried ({took})", flush=True)
     print("  " + " ".join(tuned["notes"]), flush=True)
+
+
+def _print_profile(name: str, profile: dict[str, Any], took: str) -> None:
+    print(f"{name}: {profile['counters_error'] or 'counters'} ({took})", flush=True)
+    for one in profile["counters"]:
+        cells = [f"{one[share]:.0%}" if one[share] is not None else "-" for share in SHARES]
+        took_us = f"{one['duration_us']:.1f}" if one["duration_us"] is not None else "-"
+        stalls = ", ".join(f"{stall['reason']} {stall['share']:.0%}" for stall in one["stalls"][:2])
+        shape = [str(one[what]) for what in ("registers", "threads", "grid")]
+        print(" | ".join([name, one["timed_pass"], one["kernel"], took_us, *cells, *shape, stalls]), flush=True)
 
 
 def _write_tuned(folder: Path, name: str, tuned: dict[str, Any]) -> None:
@@ -193,11 +244,12 @@ def main() -> None:
     parser.add_argument("what", choices=("prepare", "run"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--to", choices=("cutile", "cutedsl"), default="cutile")
+    parser.add_argument("--library", type=Path, help="a checkout of Liger-Kernel, for its own kernels")
     parser.add_argument("--most-s", type=float, default=140.0)
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     if options.what == "prepare":
-        prepare(options.folder, options.to)
+        prepare(options.folder, options.to, options.library)
     else:
         run(options.folder.resolve(), options.most_s, options.only)
 

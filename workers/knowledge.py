@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from workers.runtime import current
 from workers.store import gains
-from workers.strategies.measured import DOCUMENTS, LEAST_KERNELS, LEAST_TRIALS, PageProposal, proposals
+from workers.strategies.measured import LEAST_KERNELS, LEAST_TRIALS, PAGES, PageProposal, proposals
 
-__all__ = ["DOCUMENTS", "LEAST_KERNELS", "LEAST_TRIALS", "PageProposal", "proposed"]
+__all__ = ["LEAST_KERNELS", "LEAST_TRIALS", "PAGES", "PageProposal", "proposed"]
 
 
 def proposed(pages: Mapping[str, str]) -> tuple[PageProposal, ...]:

@@ -284,7 +284,7 @@ def knowledge(
         embedded.from_environment()
     with reporting():
         checkout = Checkout(repo.resolve())
-        texts = {path: _text(checkout, "HEAD", path) for path in measured.DOCUMENTS.values()}
+        texts = {path: _text(checkout, "HEAD", path) for path in measured.PAGES}
         pages = {path: text for path, text in texts.items() if text is not None}
         if not pages:
             message = f"{repo} has no docs/knowledge/optimizations"

@@ -193,9 +193,7 @@ _SEARCH = (
         default="first",
     ),
 )
-_NEW_TO = Option(
-    "to", "the device and language to write it for, by the compiler", choices=TARGETS, default="a GPU, in Triton"
-)
+_NEW_TO = Option("to", "the device and language to write it for", choices=TARGETS, default="a GPU, in Triton")
 _TUNED_TO = Option(
     "to",
     "the implementation in another language that is tuned, and ported first where there is none",

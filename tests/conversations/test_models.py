@@ -12,7 +12,10 @@ from tests.conversations.talk import gist
 from tests.conversations.test_failures import WRONG as FOUND_WRONG
 from tests.recorded.libraries import REGLU
 from tests.recorded.runner import recorded
+from tests.workers.compiler.captured import captured
 from tests.workers.stages.creating import OTHER, RIGHT, WORDS, WRONG, kernel, problem
+from workers.authors.compiler import CompilerAuthor
+from workers.authors.protocol import Brief, Proposal, SourceStyle
 from workers.contracts import JobState
 
 __all__ = ["ask_models"]
@@ -233,3 +236,18 @@ def test_a_review_cannot_have_a_kernel_pushed_that_is_not_proved(ask_models: Ask
 **Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.\
 """)
     assert asking.kernel() == before
+
+
+def test_a_model_writes_a_kernel_in_cutile(ask_models: Ask) -> None:
+    style = SourceStyle("ReGLUFunction", "reglu_forward", "reglu_backward", target="cutile")
+    written = CompilerAuthor().propose(Brief("reglu", *captured("reglu"), style))
+    assert isinstance(written, Proposal)
+    source = written.source.replace("BLOCK_SIZE = 1024", "BLOCK_SIZE = 512")
+    asking = ask_models()
+    asking.line.answer(kernel(), kernel(source))
+    number = asking.ask(BLOCK, options="--to cutile --candidates 1 --auto")
+    assert asking.talk.job().state is JobState.done
+    asking.talk.skip(number)
+    assert ["imports `triton`" in told for told in asking.line.prompts()] == [False, True]
+    assert "a verdict on a GPU compiles these" in "".join(asking.talk.heard(asking.talk.pull()))
+    assert "BLOCK_SIZE = 512" in str(asking.kernel()) and "import cuda.tile as ct" in str(asking.kernel())

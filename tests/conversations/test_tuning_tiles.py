@@ -31,5 +31,5 @@ def test_the_tiles_of_a_kernel_in_cutile_are_tuned(open_talk: Open) -> None:
 def test_a_model_is_not_asked_to_write_one(open_talk: Open) -> None:
     talk = open_talk(CUTILE)
     number = talk.ask("/kernel optimize geglu --author llm")
-    assert "No language model writes kernels in cuTile" in talk.heard(number)[-1]
+    assert "No language model changes kernels in cuTile" in talk.heard(number)[-1]
     assert talk.asked() == [] and talk.untouched()

@@ -63,7 +63,7 @@ class ExistingKernelLayout(ABC):
         """The texts of the files that may use a kernel, the main one first."""
 
     @abstractmethod
-    def kernel_path(self, name: str, tree: Tree) -> str:
+    def kernel_path(self, name: str, tree: Tree, target: str = "gpu") -> str:
         """The file in which a new kernel's module will stand."""
 
     @abstractmethod
@@ -196,6 +196,10 @@ class ExistingKernelLayout(ABC):
         return Placed(kernel, (FileChange(kernel.path, source),))
 
     def logged(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """Nothing: such a library keeps no development log."""
+        return ()
+
+    def measured(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
         """Nothing: such a library keeps no development log."""
         return ()
 

@@ -32,6 +32,7 @@ class Design:
     graph: Graph
     plan: KernelPlan
     source: str | None = None
+    target: str = "gpu"  # that it is written for, as ``SourceStyle.target``
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,8 @@ class Layout(Protocol):
         """Every file that the kernel needs, the test file included; never the benchmark data."""
         ...
 
-    def kernel_path(self, name: str, tree: Tree) -> str:
-        """The file in which a new kernel's module will stand."""
+    def kernel_path(self, name: str, tree: Tree, target: str = "gpu") -> str:
+        """The file in which a new kernel's module will stand, for a target."""
         ...
 
     def fused(self, name: str, tree: Tree) -> FusedHome:
@@ -214,6 +215,10 @@ class Layout(Protocol):
 
     def logged(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
         """The repository's development log with an entry for a kernel that ``tree`` holds; nothing where it keeps none."""
+        ...
+
+    def measured(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """The development log with metrics and bottleneck of a kernel's entry that was left open; nothing where none is."""
         ...
 
     def sizes_request(

@@ -38,6 +38,7 @@ from workers.stages.problem import (
     wish_of,
 )
 from workers.stages.writing import foreseen
+from workers.targets.suitability import OTHERS, suitability
 
 ROUNDS = 3
 CAPTURE = "capture"
@@ -84,7 +85,9 @@ class Analyze:
         before = changes_from_json(earlier["changes"]) if earlier else ()
         changes = layout.reference_changes(design, tree)
         new = only_new(changes, tree, before)
-        notes = (*design.plan.notes, *(f"Assumed: {text}" for text in read.assumptions), *read.notes)
+        to = context.request.options.to
+        suited = (suitability(bench.problem, bench.graph).sentence(to),) if to in OTHERS else ()
+        notes = (*suited, *design.plan.notes, *(f"Assumed: {text}" for text in read.assumptions), *read.notes)
         summary = AnalyzeSummary(profile, bench.problem.source, author, notes, read.answered)
         commit = (CommitUpdate(CommitPurpose.reference, new, self.name, context.attempt),) if new else ()
         updates: tuple[Update, ...] = (

@@ -76,9 +76,7 @@ class Bench:
         return Gate(self.context, {SNAPSHOT_FILE: self.context.request.snapshot})
 
     def has_models(self) -> bool:
-        """Whether a model may be asked, the same in every run of the attempt; none writes kernels for other targets."""
-        if self.context.request.options.to is not None:
-            return False
+        """Whether a model may be asked, the same in every run of the attempt."""
         return bool(self.context.memo("has-models", lambda: self.context.has_models))
 
     def reads_words(self) -> bool:
@@ -108,7 +106,7 @@ class CreateBench(Bench):
 
     def designed(self, plan: KernelPlan, source: str | None) -> Design:
         """A design of this kernel."""
-        return Design(self.name, self.names, self.problem, self.graph, plan, source)
+        return Design(self.name, self.names, self.problem, self.graph, plan, source, self.style().target)
 
     def form(self, design: Design, changes: tuple[FileChange, ...]) -> CandidateSource:
         """The kernel for the runner."""
@@ -144,7 +142,7 @@ class OptimizeBench(Bench):
         return language_of([self.original])
 
     def has_models(self) -> bool:
-        """Whether a model may be asked: none writes another language than Triton."""
+        """Whether a model may be asked: none changes kernels in another language than Triton."""
         return self.language == TRITON and super().has_models()
 
     @property
@@ -314,16 +312,16 @@ def look_over_create(kernel: str, problem: ProblemText, tree: Tree, options: Job
     """
     chosen = layout_for(options.layout, tree)
     if options.to is not None:
-        _check_target(kernel, options.to, chosen, options.author)
-    if models and options.to is None and wish_of(problem, tree) is not None:
+        _check_target(kernel, options.to, chosen)
+    if models and wish_of(problem, tree) is not None:
         named_freely(kernel, chosen, tree)
     else:
         chosen.names(kernel, parse(problem_source(problem, tree)), tree)
     return kernel
 
 
-def _check_target(kernel: str, to: str, layout: Layout, author: AuthorName) -> None:
-    """Whether a new kernel for a target has a place and an author.
+def _check_target(kernel: str, to: str, layout: Layout) -> None:
+    """Whether a new kernel for a target has a place.
 
     Raises:
         UserFacingError: it has not.
@@ -334,15 +332,6 @@ def _check_target(kernel: str, to: str, layout: Layout, author: AuthorName) -> N
         if not layout.ported:
             fix = "Create it without `--to`; docs/porting.md lists the layouts that take it."
         raise UserFacingError(Failure(FailureCode.layout, message, fix))
-    _check_author(target_named(to).language, author)
-
-
-def _check_author(language: str, author: AuthorName) -> None:
-    if author is AuthorName.llm:
-        message = f"no language model writes kernels in {language}"
-        raise UserFacingError(
-            Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
-        )
 
 
 def look_over_optimize(kernel: str, problem: ProblemText, tree: Tree, options: JobOptions) -> str:
@@ -353,8 +342,11 @@ def look_over_optimize(kernel: str, problem: ProblemText, tree: Tree, options: J
     """
     existing, known = preflight_optimize(kernel, problem, tree, layout_for(options.layout, tree))
     language = language_of([tree.read(existing.path) or ""])
-    if language != TRITON:
-        _check_author(language, options.author)
+    if language != TRITON and options.author is AuthorName.llm:
+        message = f"no language model changes kernels in {language}"
+        raise UserFacingError(
+            Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
+        )
     aim_of(known, options)
     return existing.name
 

@@ -49,7 +49,7 @@ def kernel_brief(
     counts = counted(bench.problem, bench.graph)
     return KernelBrief(
         name=bench.name,
-        path=bench.layout.kernel_path(bench.name, bench.tree),
+        path=bench.layout.kernel_path(bench.name, bench.tree, bench.style().target),
         problem=bench.problem,
         graph=bench.graph,
         style=bench.style(),
@@ -219,7 +219,9 @@ UNMEASURED = BenchmarkResult((), predicted=True, gpu=None, bandwidth_gbps=None)
 def ideas_of(
     bench: CreateBench, counts: Sequence[Counted], start: str | None, measured: BenchmarkResult | None
 ) -> tuple[Idea, ...]:
-    """The entries whose triggers hold, what may gain most first; ``measured`` is of the start."""
+    """The entries whose triggers hold, what may gain most first; ``measured`` is of the start. Strategies are of Triton."""
+    if bench.context.request.options.to is not None:
+        return warnings_of(start or "", bench.problem)
     situation = situation_of_new(bench, counts, start, measured)
     before = measured_before(bench.context, bench.name, dict(bench.host).get("gpu"), bench.problem.workloads)
     ideas = (idea(planned, situation.stands) for planned in ordered(situation, before)[:MOST_IDEAS])

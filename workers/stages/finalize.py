@@ -43,6 +43,7 @@ from workers.stages.bench import (
 )
 from workers.stages.confines import diff
 from workers.stages.gate import failed_nodes, failing, library_plots, run_script, timing_budget_s
+from workers.stages.headroom import time_of
 from workers.stages.search import AttemptLog
 from workers.stages.variants import ModelAuthor, VariantStart, VariantTrials
 from workers.stages.writing import STYLE
@@ -265,7 +266,8 @@ class CommitLog:
     def __init__(self, bench: OptimizeBench, known: Profiled, kept: tuple[Passed, ...]) -> None:
         self.versions = tuple[NewVersion, ...]()
         self.commits = tuple[tuple[FileChange, ...], ...]()
-        tree = bench.tree
+        filled = bench.layout.measured(bench.kernel, measured_entry(known), bench.tree) if kept else ()
+        tree = bench.tree.overlaid(filled)
         for one in kept:
             tree = tree.overlaid(one.placed.changes)
             pages = bench.layout.logged(one.placed.kernel, log_entry(one.variant, known), tree)
@@ -288,6 +290,21 @@ def _new_version(one: Passed, pages: tuple[FileChange, ...], before: Tree) -> Ne
     )
 
 
+def measured_entry(known: Profiled) -> LogEntry:
+    """What a development log says of the kernel as it is: its times and what bounds it, and nothing where no GPU took part."""
+    timed = [] if known.benchmark.predicted else [(row, time_of(row)) for row in known.benchmark.rows]
+    metrics = tuple(
+        f"{row.timed_pass.value} at {row.workload.label()}: {time_us:.1f} us on {known.benchmark.gpu}"
+        for row, time_us in timed
+        if time_us is not None
+    )
+    return LogEntry("", (), (), metrics, _bounds(known) if metrics else "")
+
+
+def _bounds(known: Profiled) -> str:
+    return ", ".join(f"{timed_pass.value} by {bound.value}" for timed_pass, bound in known.profile.bounds)
+
+
 def log_entry(variant: Variant, known: Profiled) -> LogEntry:
     """What a development log says of a variant: what was measured stands there, and nothing where no GPU took part."""
     settings = tuple(f"{place}: {values}" for place, values in variant.settings)
@@ -298,7 +315,7 @@ def log_entry(variant: Variant, known: Profiled) -> LogEntry:
         for row, pair in compared
         if not known.benchmark.predicted
     )
-    bounds = ", ".join(f"{timed_pass.value} by {bound.value}" for timed_pass, bound in known.profile.bounds)
+    bounds = _bounds(known)
     return LogEntry(
         variant.title,
         (variant.notes.change, *settings),

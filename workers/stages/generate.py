@@ -33,6 +33,8 @@ from workers.stages.writing import COMPILER, GIVES_WAY, ProvedKernel, kept_kerne
 from workers.strategies.search import OTHER_METRIC, VARIANT, comparison_with_original
 
 PREFIX = "better-"
+# How a launcher calls its kernels is known of the compiler author's alone.
+BY_MODEL = "The target's compiler is asked of the compiler author's kernels alone: a verdict on a GPU compiles these."
 LEAST = 1.01  # as the runner's words: what is not beyond 1% is not worth one
 Z_95 = 1.959964  # of a 95% interval of the normal distribution
 
@@ -63,7 +65,7 @@ class Generate:
             plan.forward_formula,
             plan.gradient_formulas,
             _answered(context, earlier, made),
-            (*compared, *_compiled(bench), *plan.notes),
+            (*compared, *_compiled(bench, made), *plan.notes),
             log.attempts,
         )
         commit = (CommitUpdate(purpose, new, self.name, context.attempt),) if new else ()
@@ -81,11 +83,13 @@ class Generate:
         return StageResult(output, updates)
 
 
-def _compiled(bench: CreateBench) -> tuple[str, ...]:
+def _compiled(bench: CreateBench, made: ProvedKernel) -> tuple[str, ...]:
     """What the target's own compiler says, which is asked once a verdict has passed."""
     to = bench.context.request.options.to
     if to is None:
         return ()
+    if made.author != COMPILER:
+        return (BY_MODEL,) if made.verdict.interpreted else ()
     proposal = bench.compiled()
     assert not isinstance(proposal, AuthorRefusal), "the compiler wrote what was proved"
     return (compiled_by_target(to, bench.context, [(bench.problem, proposal)]) or NOT_COMPILED[to],)

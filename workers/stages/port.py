@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpu_runner.contracts import BenchmarkResult, CandidateSource, Problem, Status, from_json, to_json
+from gpu_runner.contracts import BenchmarkResult, CandidateSource, Graph, Problem, Status, from_json, to_json
 from workers.authors.protocol import AuthorRefusal, Brief
 from workers.authors.table import author_named
 from workers.contracts import (
@@ -56,6 +56,7 @@ from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant, PortedModule, ported_module
 from workers.targets.protocol import PortOrigin, PortTarget
+from workers.targets.suitability import OTHERS, suitability
 from workers.targets.table import TARGETS, origin_named, target_named
 from workers.tree import Tree
 
@@ -121,7 +122,7 @@ def _check_tuning(kernel: ExistingKernel, target: PortTarget, layout: Layout, op
         message = f"launchers for `{target.name}` choose their tiles themselves, so that nothing of them is tuned"
         raise UserFacingError(Failure(FailureCode.refused, message, fix))
     if options.author is AuthorName.llm:
-        message = f"no language model writes kernels in {target.language}"
+        message = f"no language model changes kernels in {target.language}"
         raise UserFacingError(
             Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
         )
@@ -159,7 +160,7 @@ class Port:
         context.note("reading the API of the operator")
         bench, request = open_bench(context), context.request
         given = port_subject(request.kernel, request.problem, bench.tree, request.options)
-        variants, module, written = _written(bench, given)
+        variants, module, written, suited = _written(bench, given)
         tuning = _tuned(bench, given, written) if request.options.tuned else Tuning(written)
         context.note("running the library's style check")
         changes, style = bench.gate.style("style", bench.layout, bench.tree, tuning.changes)
@@ -197,7 +198,7 @@ class Port:
             existing=module is None,
             settings=tuning.settings,
             benchmark=measured,
-            notes=tuning.notes,
+            notes=(*suited, *tuning.notes),
         )
         keep_json(context, "port.json", summary)
         context.artifact("problem.py", summary.problem_source.encode(), "text/x-python")
@@ -211,18 +212,21 @@ class Port:
         return StageResult(output, _updates(context, new, summary))
 
 
-Written = tuple[tuple[CallVariant, ...], PortedModule | None, tuple[FileChange, ...]]
+Written = tuple[tuple[CallVariant, ...], PortedModule | None, tuple[FileChange, ...], tuple[str, ...]]
 
 
 def _written(bench: Bench, given: PortSubject) -> Written:
-    """The kernels, the module around them, and the files of a new port; of one that is there its file as it is."""
+    """The kernels, the module around them, the files, and which language suits a new port; of one that is there its file."""
     if given.there is not None:
-        return (), None, (FileChange(given.target.path(given.kernel), given.there),)
-    variants = tuple(_variant(bench, given, name, problem) for name, problem in given.problems)
+        return (), None, (FileChange(given.target.path(given.kernel), given.there),), ()
+    traced = tuple(_traced(bench, name, problem) for name, problem in given.problems)
+    variants = tuple(_variant(given, *one, graph) for one, graph in zip(given.problems, traced, strict=True))
+    to, problem = given.target.name, given.problems[0][1]
+    suited = (suitability(problem, traced[0]).sentence(to),) if to in OTHERS else ()
     module = ported_module(
         given.kernel.name, given.contract, variants, given.target.free(given.contract), given.target.contiguous
     )
-    return variants, module, given.target.changes(given.kernel, module, given.contract, bench.tree)
+    return variants, module, given.target.changes(given.kernel, module, given.contract, bench.tree), suited
 
 
 @dataclass(frozen=True)
@@ -297,7 +301,7 @@ def _reproduce(given: PortSubject, brought: ProblemKind, *, tuned: bool) -> str:
     return shlex.join([*words, "--repo", ".", "--auto"])
 
 
-def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> CallVariant:
+def _traced(bench: Bench, name: str, problem: Problem) -> Graph:
     bench.context.note(f"tracing the problem, and writing its kernels: {name}")
     captured = bench.gate.capture(f"capture-{name}", problem.source).result
     if captured.graph is None:
@@ -305,8 +309,12 @@ def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> C
             FailureCode.problem, f"the problem cannot be used: {captured.error}", captured.fix, captured.line
         )
         raise UserFacingError(failure)
+    return captured.graph
+
+
+def _variant(given: PortSubject, name: str, problem: Problem, graph: Graph) -> CallVariant:
     kernel = _named(given, name)
-    brief = Brief(kernel, problem, captured.graph, given.target.style(kernel))
+    brief = Brief(kernel, problem, graph, given.target.style(kernel))
     answer = author_named(AuthorName.compiler).propose(brief)
     if isinstance(answer, AuthorRefusal):
         message = f"`{given.kernel.name}` cannot be ported to `{given.target.name}`: {answer.sentence}"

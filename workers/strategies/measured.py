@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from workers.strategies.catalog import STRATEGIES
 from workers.strategies.gains import TAIL, Evidence, Trial, evidence
@@ -14,7 +15,9 @@ LEAST_TRIALS, LEAST_KERNELS = 8, 3  # with fewer a line says more of the kernels
 LEAST_GAIN, MOST_UNUSABLE = 1.01, 0.5  # what is below or above speaks against a strategy
 START = "- Jobs on "
 ARCHITECTURE = re.compile(r"sm_\d{2,3}[a-z]?")
+FAILED = "docs/knowledge/anti-patterns/changes-that-did-not-pay.md"
 DOCUMENTS = {strategy.id: f"docs/knowledge/optimizations/{strategy.document}" for strategy in STRATEGIES}
+PAGES = (*DOCUMENTS.values(), FAILED)
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,11 @@ class PageProposal:
 
 
 def proposals(pages: Mapping[str, str], trials: Sequence[Trial]) -> tuple[PageProposal, ...]:
-    """The pages that change by what trials say; ``pages`` are by path, ``trials`` the newest first."""
-    made = []
+    """The pages that change by what trials say; ``pages`` are by path, ``trials`` the newest first.
+
+    What speaks against a strategy stands on its page, and on that of changes that did not pay.
+    """
+    made, failed = [], list[str]()
     for strategy, path in DOCUMENTS.items():
         text = pages.get(path)
         if text is None:
@@ -39,9 +45,14 @@ def proposals(pages: Mapping[str, str], trials: Sequence[Trial]) -> tuple[PagePr
         enough = {place: found for place, found in known.items() if _is_enough(found)}
         supports = [_line(place, found) for place, found in enough.items() if _supports(found)]
         against = [_line(place, found) for place, found in enough.items() if not _supports(found)]
+        link = f"[{strategy.replace('_', ' ')}](../optimizations/{PurePosixPath(path).name})"
+        failed += [f"{START}{line.removeprefix(START).replace('tried it', f'tried {link}', 1)}" for line in against]
         new = _with_lines(_with_lines(text, "Evidence", supports), "Counter-evidence", against)
         if new != text:
             made.append(PageProposal(path, new, (*supports, *against)))
+    text = pages.get(FAILED)
+    if text is not None and (new := _with_lines(text, "Evidence", failed)) != text:
+        made.append(PageProposal(FAILED, new, tuple(failed)))
     return tuple(made)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -14,7 +14,7 @@ from gpu_runner.contracts import Problem
 from gpu_runner.contracts.reading import walk
 from workers.strategies.evidence import row_bytes
 
-FOLDERS = ("anti-patterns", "languages/triton")  # the optimizations are strategies, whose triggers are code
+RULED = ("anti-patterns", "languages")  # the optimizations are strategies, whose triggers are code
 RULE = re.compile(r"\A---\n(.*?)---\n+", re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
@@ -79,8 +79,14 @@ def page_of(document: str) -> Page:
 @cache
 def ruled_pages() -> tuple[Page, ...]:
     """The pages that have a rule."""
-    found = (item for name in FOLDERS for item in sorted(_folder(name).iterdir(), key=lambda item: item.name))
+    found = (item for name in RULED for item in _below(_folder(name)))
     return tuple(page for item in found if (page := read_page(item.read_text("utf-8"))).calls)
+
+
+def _below(folder: Traversable) -> Iterator[Traversable]:
+    """The files of a folder and of those in it, by name."""
+    for item in sorted(folder.iterdir(), key=lambda item: item.name):
+        yield from _below(item) if item.is_dir() else (item,)
 
 
 def applying(source: str, problem: Problem) -> tuple[tuple[Page, str], ...]:

@@ -11,7 +11,7 @@ from deploy.localhub.hub import Hub
 from deploy.localhub.server import HubServer
 from service.cli.processes import PAGES_BRANCH
 from tests.service.local.checkouts import checked_out, git, run
-from tests.workers.strategies.test_measured import HINTS, PAGES, trials
+from tests.workers.strategies.test_measured import FAILED, HINTS, PAGES, trials
 from workers.embedded import close, configure
 from workers.runtime import current
 from workers.store import gains
@@ -79,7 +79,7 @@ def test_it_is_committed_to_a_branch_or_only_said(checkout: Path) -> None:
     assert said.exit_code == 0 and f"`{HINTS}`" in said.stderr and "0.90 times as fast" in said.stderr
     assert git(checkout, "branch", "--list", PAGES_BRANCH) == ""
     assert run("knowledge", "--repo", checkout, "--local").exit_code == 0
-    assert git(checkout, "diff", "--name-only", "main", PAGES_BRANCH) == HINTS
+    assert git(checkout, "diff", "--name-only", "main", PAGES_BRANCH).splitlines() == [FAILED, HINTS]
     assert "is there already" not in run("knowledge", "--repo", checkout, "--local").stderr
 
 

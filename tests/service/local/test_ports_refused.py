@@ -123,7 +123,6 @@ def test_a_triton_ascend_that_is_missing_or_of_another_version(
     [
         (["--to", "cutle"], ("there is no target `cutle`", "Did you mean `cutile`?")),
         (["--to", "ascend"], ("a new kernel for `ascend` has no place", "Create it without `--to`")),
-        (["--to", "cutile", "--author", "llm"], ("no language model writes kernels in cuTile", "--author llm")),
         (["--to", "cutile", "--name", "scale"], ("`scale`", "another name")),
     ],
 )

@@ -1,4 +1,4 @@
-"""A repository of versions made by the commands alone: three designs in two languages, run by its own command line."""
+"""A repository of versions made by the commands alone: four designs in three languages, run by its own command line."""
 
 from __future__ import annotations
 
@@ -49,27 +49,29 @@ def python(library: Path, *arguments: str) -> str:
 @pytest.mark.usefixtures("environment")
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_three_designs_in_two_languages_are_made_versioned_and_checked_by_the_commands_alone(tmp_path: Path) -> None:
+def test_four_designs_in_three_languages_are_made_versioned_and_checked_by_the_commands_alone(tmp_path: Path) -> None:
     library = checked_out(tmp_path / "library", {"pyproject.toml": b"[tool.ruff]\nline-length = 120\n"})
     git(library, "config", "user.name", "somebody")
     git(library, "config", "user.email", "somebody@example.com")
     carry_out(library, "init", "--layout", "versioned", "--package", "lab")
-    for name in ("reglu", "rms_norm"):
+    for name, *options in (("reglu",), ("rms_norm",), ("relu_squared", "--to", "cutile")):
         problem = tmp_path / f"{name}.py"
         problem.write_text(captured(name)[0].source)
-        carry_out(library, "create", problem, "--auto")
+        carry_out(library, "create", problem, "--auto", *options)
     by_hand = library / GATED / "gated_sum/gated_sum.py"
     by_hand.parent.mkdir(parents=True)
     by_hand.write_text(GATED_SUM)
     git(library, "add", "-A")
     git(library, "commit", "-q", "-m", "feat: add gated_sum")
     carry_out(library, "optimize", "rms_norm", "--auto")
-    for name in ("reglu", "gated_sum"):
+    for name in ("reglu", "gated_sum", "relu_squared"):
         python(library, "scripts/clone-kernel.py", name, "v1")
     for check in CHECKS:
         told = python(library, "-m", "lab.kernel", *check.split(), "--prof_type=disabled", "--check")
         assert told.startswith("PASS "), check
     assert "passed" in python(library, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_rms_norm.py")
+    in_cutile = library / "src/lab/kernel/cutile/ops/relu_squared/relu_squared_v1"
+    assert "@ct.kernel" in (in_cutile / "kernels.py").read_text() and (in_cutile / "relu_squared_v1.py").is_file()
     log = (library / "docs/kernels/rms_norm.md").read_text()
     assert "### V0: " in log and "### V1: " in log
     subjects = git(library, "log", "--format=%s").splitlines()

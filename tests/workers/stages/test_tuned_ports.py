@@ -75,7 +75,8 @@ def test_a_port_is_written_with_the_settings_that_are_faster_and_timed_next_to_t
 def test_without_a_gpu_a_port_is_written_as_it_is_and_the_report_says_why() -> None:
     summary, texts = ported(tuning(NOTHING))
     assert texts[PATH] == ported(porting(tree=CUTILE_LIBRARY, to="cutile"))[1][PATH]
-    assert (summary.settings, summary.notes) == ((), (NO_GPU,))
+    assert summary.settings == () and summary.notes[1:] == (NO_GPU,)
+    assert summary.notes[0].startswith("cuTile suits this operator: ")
 
 
 def test_a_port_that_is_there_is_tuned_and_timed_next_to_itself() -> None:
@@ -105,7 +106,7 @@ def test_a_port_of_which_no_setting_is_faster_stays_and_nothing_is_pushed() -> N
     ("to", "more", "message", "fix"),
     [
         ("ascend", {}, "launchers for `ascend` choose their tiles themselves", "/kernel port geglu --to ascend"),
-        ("cutile", {"author": AuthorName.llm}, "no language model writes kernels in cuTile", "--author llm"),
+        ("cutile", {"author": AuthorName.llm}, "no language model changes kernels in cuTile", "--author llm"),
         ("cutile", {"scope": Scope.backward}, "settings are tuned for all passes and sizes", "Leave out `--scope`"),
         ("cutile", {"goal": Goal.memory}, "nothing else is tried", "Leave out `--goal`"),
     ],

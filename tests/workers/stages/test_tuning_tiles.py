@@ -117,7 +117,7 @@ def test_no_model_is_asked_for_one() -> None:
     nothing = ProblemText(ProblemKind.missing)
     for tree, language in ((Tree(CUTILE), "cuTile"), (CUTEDSL, "CuTe DSL")):
         assert look_over_optimize("geglu", nothing, tree, JobOptions()) == "geglu"
-        with pytest.raises(UserFacingError, match=f"no language model writes kernels in {language}"):
+        with pytest.raises(UserFacingError, match=f"no language model changes kernels in {language}"):
             look_over_optimize("geglu", nothing, tree, JobOptions(author=AuthorName.llm))
 
 

@@ -67,6 +67,14 @@ def test_each_kept_variant_is_a_version_with_a_commit_and_an_entry_and_the_winne
     assert "forward by memory, backward by latency" in entry
 
 
+def test_the_entry_of_the_version_that_was_measured_first_is_filled_where_it_was_left_open() -> None:
+    assert "**Bottleneck**: to be filled in after profiling" in (tree().read(LOG) or "")
+    first, *_ = commits(kept()[2])
+    base = (first.changes[3].text or "").split("### V0: ")[1].split("### V1: ")[0]
+    assert " us on " in base and "**Bottleneck**: forward by memory, backward by latency" in base
+    assert "**Issues**: none known" in base and base.count("to be filled in") == 1, "what it taught, nobody measures"
+
+
 def test_what_is_proved_timed_and_tested_is_the_version_as_it_is_committed() -> None:
     context, _, result = kept()
     wanted = {change.path: change.text for change in commits(result)[-1].changes[:3]}

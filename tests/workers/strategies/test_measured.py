@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from workers.contracts import Outcome
+from workers.strategies import measured
 from workers.strategies.gains import LATEST, Trial
-from workers.strategies.measured import DOCUMENTS, LEAST_KERNELS, LEAST_TRIALS, proposals
+from workers.strategies.measured import DOCUMENTS, FAILED, LEAST_KERNELS, LEAST_TRIALS, proposals
 from workers.strategies.pages import read_page
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = {path: (ROOT / path).read_text() for path in DOCUMENTS.values()}
+PAGES = {path: (ROOT / path).read_text() for path in measured.PAGES}
 HINTS = DOCUMENTS["eviction_hints"]
 
 
@@ -23,8 +24,8 @@ def trials(gain: float | None, kernels: int = 4, each: int = 3, architecture: st
 
 
 def proposed(known: list[Trial], pages: dict[str, str] = PAGES) -> str:
-    (page,) = proposals(pages, known)
-    assert page.path == HINTS
+    page, *failed = proposals(pages, known)
+    assert page.path == HINTS and all(other.path == FAILED for other in failed)
     return page.text
 
 
@@ -49,6 +50,17 @@ def test_a_gain_is_evidence_with_its_spread_and_says_of_which_gpu() -> None:
 def test_what_gains_nothing_or_is_wrong_is_counter_evidence(gain: float | None, words: str) -> None:
     page = read_page(proposed(trials(gain)))
     assert words in page.sections["Counter-evidence"] and "Jobs on" not in page.sections["Evidence"]
+
+
+def test_what_did_not_pay_stands_on_the_page_of_such_changes_until_trials_speak_for_it() -> None:
+    _, failed = proposals(PAGES, trials(0.97))
+    line = (
+        "- Jobs on sm_90 tried [eviction hints](../optimizations/eviction-hints.md) 12 times on 4 kernels: 0.97 times"
+    )
+    assert failed.path == FAILED and line in failed.text and failed.lines[0].startswith(line)
+    assert read_page(failed.text).sections.keys() == read_page(PAGES[FAILED]).sections.keys()
+    again = {page.path: page.text for page in proposals(PAGES | {FAILED: failed.text}, trials(1.2))}
+    assert again[FAILED] == PAGES[FAILED]
 
 
 def test_another_month_replaces_the_lines_and_the_same_one_changes_nothing() -> None:

@@ -47,11 +47,25 @@ def test_every_strategy_has_a_page_in_the_package() -> None:
         ("for i in tl.range(0, n):\n    pass\n", "Only innermost loops are pipelined"),
         ("acc = tl.dot(a, b, acc)\n", "Products of small tiles"),
         ("BLOCK, warps = calculate_settings(n)\n", "Warps by block size alone"),
+        ("x = ct.load(a, (tile,), (BLOCK,))\n", "Padding left undetermined"),
+        ("y = ct.maximum(x, 0.0)\n", "Maxima drop NaN"),
+        ("acc = ct.mma(a, b, acc)\n", "Products compile slowly"),
+        ("slots = cute.arch.alloc_smem(cutlass.Float32, 4)\n", "Shared memory without a barrier"),
+        ("total = cute.arch.warp_reduction(own, add)\n", "Elements a thread"),
     ],
 )
 def test_a_page_holds_by_what_the_file_calls(source: str, title: str) -> None:
     assert titles(source) == [title]
     assert titles(f"text = {source!r}\n") == [], "a text calls nothing"
+
+
+def test_pages_of_a_language_hold_for_its_rows_alone() -> None:
+    rows = "@ct.kernel\ndef f(a):\n    return ct.sum(x)\n"
+    assert titles(rows) == ["Occupancy by pass", "Rows as tiles of two axes", "Warps left to the compiler"]
+    assert titles(rows.replace("@ct.kernel", "@ct.kernel(num_worker_warps=8, occupancy=2)")) == [
+        "Rows as tiles of two axes"
+    ]
+    assert not set(titles(rows.replace("ct.", "tl."))) & set(titles(rows)), "Triton's rows have pages of their own"
 
 
 def test_a_page_does_not_hold_where_the_file_has_what_it_asks_for() -> None:

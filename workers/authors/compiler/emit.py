@@ -201,9 +201,7 @@ def _sum_partials(partials, dtype):
     """Add up what the programs left, a row each, in one kernel."""
     total = torch.empty(partials.shape[1:], dtype=dtype, device=partials.device)
     n_partials, n_cols = partials.shape[0], total.numel()
-    n_turns = triton.cdiv(n_partials, 256)
-    BLOCK_ROWS = triton.next_power_of_2(triton.cdiv(n_partials, n_turns))
-    BLOCK_SIZE = 8192 // BLOCK_ROWS
+    BLOCK_ROWS, BLOCK_SIZE = 256, 32
     with device_context(partials.device):
         _sum_partials_kernel[(triton.cdiv(n_cols, BLOCK_SIZE),)](
             total,

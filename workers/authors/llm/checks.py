@@ -7,6 +7,7 @@ import builtins
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -100,6 +101,22 @@ MODULES = words("""
     itertools operator __future__
     """)
 PREFIXES = ("triton.language.",)
+
+
+@dataclass(frozen=True)
+class WrittenLanguage:
+    """What a module in a language is known by."""
+
+    modules: frozenset[str]
+    decorators: tuple[str, ...]  # of kernels and device functions, that of a kernel first
+    launch: str  # as a sentence has it
+
+
+LANGUAGES = {  # by target
+    "gpu": WrittenLanguage(words("triton triton.language"), ("triton.jit", "jit"), "kernel[grid](...)"),
+    "cutile": WrittenLanguage(words("cuda.tile"), ("ct.kernel", "ct.function"), "ct.launch(...)"),
+    "cutedsl": WrittenLanguage(words("cutlass cutlass.cute"), ("cute.kernel", "cute.jit"), "kernel.launch(...)"),
+}
 REACHING_NAMES = words("eval exec compile __import__ open globals locals vars setattr delattr breakpoint exit quit")
 # Parts of torch that read and write files, load code or start processes.
 REACHING_TORCH = words(
@@ -108,6 +125,11 @@ REACHING_TORCH = words(
 AS_A_VALUE, RENAMED = "torch as a value", "torch by another name"
 ORDINARY = frozenset({"__name__", "__doc__", "__version__", "__init__", "__post_init__"})
 BUILTINS = frozenset(dir(builtins))
+
+
+def modules_for(to: str) -> frozenset[str]:
+    """The modules that a kernel for a target may import."""
+    return (MODULES - LANGUAGES["gpu"].modules) | LANGUAGES[to].modules
 
 
 def parsed(text: str, what: str, note: str = "") -> ast.Module:
@@ -133,16 +155,16 @@ def parsed(text: str, what: str, note: str = "") -> ast.Module:
 
 
 def check_capabilities(
-    tree: ast.Module, what: str, modules: Iterable[str] = (), before: ast.Module | None = None
+    tree: ast.Module, what: str, modules: Iterable[str] = (), before: ast.Module | None = None, to: str = "gpu"
 ) -> None:
-    """Require that a file imports and calls only what a kernel may need, ``modules``, and what it used ``before``.
+    """Require that a file imports and calls only what a kernel for a target may need, ``modules``, and what it used ``before``.
 
     Raises:
         UnusableAnswer: it uses more; the sentence names the module or the name.
     """
-    known = {*modules, *(imported(before) if before is not None else ())}
+    known = {*modules_for(to), *modules, *(imported(before) if before is not None else ())}
     for module in imported(tree):
-        if module not in MODULES and module not in known and not module.startswith(PREFIXES):
+        if module not in known and not (to == "gpu" and module.startswith(PREFIXES)):
             sentence = f"{what} imports `{named(module)}`, which is none of the modules that kernels need here"
             raise UnusableAnswer(AnswerFault.reach, sentence)
     used = set(reached(before)) if before is not None else set()
@@ -220,7 +242,7 @@ def check_module(source: str, brief: KernelBrief) -> None:
     """
     style = brief.style
     tree = parsed(source, "the module")
-    check_capabilities(tree, "the module", modules_of(style))
+    check_capabilities(tree, "the module", modules_of(style), to=style.target)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     wanted = [style.forward_function]
@@ -244,7 +266,7 @@ def check_module(source: str, brief: KernelBrief) -> None:
             _check_once_differentiable(classes, style)
     if style.entry is not None and not style.section:
         _check_entry(functions[style.entry], brief)
-    check_kernels(tree, "the module")
+    check_kernels(tree, "the module", style.target)
 
 
 def _computes_gradients(brief: KernelBrief) -> bool:
@@ -259,37 +281,41 @@ def modules_of(style: SourceStyle) -> tuple[str, ...]:
     return tuple(sorted({module for _, module in style.helpers}))
 
 
-def kernels_of(tree: ast.Module) -> set[str]:
-    """The names of a module's Triton kernels and device functions."""
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_kernel(node)}
+def kernels_of(tree: ast.Module, to: str = "gpu") -> set[str]:
+    """The names of a module's kernels and device functions, in the language of a target."""
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_kernel(node, to)}
 
 
-def check_kernels(tree: ast.Module, what: str) -> None:
-    """Require a Triton kernel in a module, and its launch.
+def check_kernels(tree: ast.Module, what: str, to: str = "gpu") -> None:
+    """Require a kernel in a module, and its launch.
 
     Raises:
         UnusableAnswer: one is missing.
     """
-    kernels = kernels_of(tree)
+    kernels, language = kernels_of(tree, to), LANGUAGES[to]
     if not kernels:
-        raise UnusableAnswer(
-            AnswerFault.names, f"{what} defines no function with `@triton.jit`: there is no kernel in it"
-        )
-    inside = {id(inner) for node in tree.body if _is_kernel(node) for inner in walk(node)}
-    outside = [node for node in walk(tree) if id(node) not in inside]
-    launches = any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in outside)
+        sentence = f"{what} defines no function with `@{language.decorators[0]}`: there is no kernel in it"
+        raise UnusableAnswer(AnswerFault.names, sentence)
+    inside = {id(inner) for node in tree.body if _is_kernel(node, to) for inner in walk(node)}
+    # In CuTe DSL a device function launches.
+    outside = [node for node in walk(tree) if id(node) not in inside or to == "cutedsl"]
+    launches = any(isinstance(node, ast.Call) and _launches(node.func, to) for node in outside)
     # Which of several kernels is launched may be chosen before, under another name.
     if not launches or not any(isinstance(node, ast.Name) and node.id in kernels for node in outside):
-        raise UnusableAnswer(AnswerFault.names, f"{what} launches none of its kernels by `kernel[grid](...)`")
+        raise UnusableAnswer(AnswerFault.names, f"{what} launches none of its kernels by `{language.launch}`")
 
 
-def _is_kernel(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list)
+def _launches(called: ast.expr, to: str) -> bool:
+    if to == "gpu":
+        return isinstance(called, ast.Subscript)
+    return isinstance(called, ast.Attribute) and called.attr == "launch"
 
 
-def _is_jit(decorator: ast.expr) -> bool:
-    name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
-    return name in ("triton.jit", "jit")
+def _is_kernel(node: ast.stmt, to: str) -> bool:
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    names = (dotted(one.func if isinstance(one, ast.Call) else one) for one in node.decorator_list)
+    return any(name in LANGUAGES[to].decorators for name in names)
 
 
 def _check_class(node: ast.ClassDef, brief: KernelBrief) -> None:

@@ -21,8 +21,9 @@ from workers.authors.llm.protocol import Example, Failed, Idea, KernelBrief, Rem
 from workers.authors.protocol import SourceStyle
 
 SYSTEM = "system"
-LANGUAGE = "language"  # written by tests.workers.authors.llm.language from the runner's tables and the installed Triton
-EXAMPLES = "examples"
+# By target, what is said of its language to who writes a kernel; all but the examples are written by
+# tests.workers.authors.llm.language from the runner's tables and the packages' signatures.
+LANGUAGES = {"gpu": ("language", "examples"), "cutile": ("cutile",), "cutedsl": ("cutedsl",)}
 PARAGRAPH = "\n\n"
 FIRST_LINE = re.compile(r"<!-- (?P<name>[a-z]+), version (?P<version>[1-9][0-9]*) -->")
 
@@ -79,7 +80,8 @@ def prompt(name: str) -> Prompt:
 
 def versions() -> dict[str, int]:
     """The version of every prompt by its name, for records of what was asked."""
-    return {name: prompt(name).version for name in (SYSTEM, LANGUAGE, EXAMPLES, *(task.value for task in Task))}
+    languages = (name for names in LANGUAGES.values() for name in names)
+    return {name: prompt(name).version for name in (SYSTEM, *languages, *(task.value for task in Task))}
 
 
 MOST_ORIGIN = 200  # characters of a label
@@ -271,12 +273,13 @@ def _helpers(style: SourceStyle) -> list[str]:
 
 
 def _lines(style: SourceStyle) -> list[str]:
+    package = {"cutile": "cuda.tile", "cutedsl": "cutlass"}.get(style.target, "triton")
     imports = (
         "one name an import line (`from m import a`, then `from m import b`)" if style.single_line_imports else "sorted"
     )
     return [
         f"- Lines of at most {style.line_length} characters, four blanks of indentation, double quotes. Imports: {imports}; first "
-        "the standard library, then torch and triton, then the target's own, a blank line between the groups."
+        f"the standard library, then torch and {package}, then the target's own, a blank line between the groups."
     ]
 
 

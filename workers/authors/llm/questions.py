@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from workers.authors.llm import forms
 from workers.authors.llm.prompts import (
-    EXAMPLES,
-    LANGUAGE,
+    LANGUAGES,
     SYSTEM,
     Prompt,
     QuoteKind,
@@ -106,7 +105,7 @@ def kernel_question(brief: KernelBrief, variation: int = 0, at_once: int = 1) ->
     )
     of_the_review = joined(before, remarks(brief.remarks))
     asked = (failed(brief.failed), prompt(task.value), angle)
-    return _candidate(task, forms.KERNEL, (of_the_job, of_the_review), asked, at_once)
+    return _candidate(task, forms.KERNEL, (of_the_job, of_the_review), asked, at_once, brief.style.target)
 
 
 def _compiled(brief: KernelBrief) -> str:
@@ -217,20 +216,27 @@ def _kernel_as_it_is(brief: VariantBrief) -> tuple[str, ...]:
 
 
 def _candidate(
-    task: Task, form: Form, stable: tuple[str, ...], asked: tuple[str, Prompt, Variation], at_once: int
+    task: Task,
+    form: Form,
+    stable: tuple[str, ...],
+    asked: tuple[str, Prompt, Variation],
+    at_once: int,
+    to: str = "gpu",
 ) -> Question:
     """One of several questions: what came last and the task are the same in all that are asked at once, the angle is its own."""
     last, messages, angle = asked
     shared, own = joined(last, messages.start), messages.filled_end(angle=angle.angle)
     if at_once > 1:
-        return _question(task, form, (*stable, shared), own, angle)
-    return _question(task, form, stable, joined(shared, own), angle)
+        return _question(task, form, (*stable, shared), own, angle, to)
+    return _question(task, form, stable, joined(shared, own), angle, to)
 
 
-def _question(task: Task, form: Form, stable: tuple[str, ...], changing: str, angle: Variation | None) -> Question:
+def _question(
+    task: Task, form: Form, stable: tuple[str, ...], changing: str, angle: Variation | None, to: str = "gpu"
+) -> Question:
     answer_tokens, thinking_tokens = TOKENS[task]
     # Another tool is another prefix of the cache, so that tasks which write no kernel gain nothing by how one is written.
-    names = (SYSTEM, LANGUAGE, EXAMPLES) if task in WRITING else (SYSTEM,)
+    names = (SYSTEM, *LANGUAGES[to]) if task in WRITING else (SYSTEM,)
     shared = "\n\n".join(prompt(name).text for name in names)
     parts = [Part(text + "\n\n", stable=True) for text in stable if text.strip()]
     return Question(

@@ -99,7 +99,7 @@ class FlaLayout(ExistingKernelLayout):
             FileChange(_script(design.name), fitted(script, width)),
         )
 
-    def kernel_path(self, name: str, tree: Tree) -> str:
+    def kernel_path(self, name: str, tree: Tree, target: str = "gpu") -> str:
         """The file in which a new kernel's module will stand."""
         return f"{_home(tree).kernels}/{name}/fused.py"
 

@@ -124,7 +124,7 @@ class LigerLayout(ExistingKernelLayout):
             FileChange(paths.script_path(design.name), fitted(script_source(design, tree), width)),
         )
 
-    def kernel_path(self, name: str, tree: Tree) -> str:
+    def kernel_path(self, name: str, tree: Tree, target: str = "gpu") -> str:
         """The file in which a new kernel's module will stand."""
         return paths.ops_path(name)
 

@@ -79,7 +79,7 @@ class PlainLayout(ExistingKernelLayout):
             FileChange(script, fitted(script_source(design, home, single_line), width)),
         )
 
-    def kernel_path(self, name: str, tree: Tree) -> str:
+    def kernel_path(self, name: str, tree: Tree, target: str = "gpu") -> str:
         """The file in which a new kernel's module will stand."""
         return _paths(name, home_of(tree))[0]
 

@@ -32,6 +32,19 @@ def with_entry(page: str | None, design: str, number: int, folder: str, entry: L
     return text + "\n\n" + "\n\n".join(parts) + "\n"
 
 
+def with_measured(page: str, number: int, entry: LogEntry) -> str:
+    """A design's page in which the entry of a version has what was measured, where that was left open."""
+    head, mark, rest = page.partition(f"\n### V{number}: ")
+    own, following, tail = rest.partition("\n### V")
+    for name, text in (
+        ("Performance metrics", "\n\n" + _bullets(entry.metrics) if entry.metrics else ""),
+        ("Bottleneck", _line(entry.bottleneck)),
+        ("Issues", "none known" if entry.metrics else ""),
+    ):
+        own = own.replace(f"**{name}**: {UNMEASURED}", f"**{name}**: {text or UNMEASURED}")
+    return f"{head}{mark}{own}{following}{tail}"
+
+
 def _bullets(items: tuple[str, ...]) -> str:
     return "\n".join(f"- {_line(item)}" for item in items)
 

@@ -28,9 +28,13 @@ from workers.layouts.reference import opening
 from workers.layouts.ruff import line_length
 from workers.tree import Tree
 
-LANGUAGE = "triton"  # the language package whose kernels Kernelsmith writes and proves
+LANGUAGES = {
+    "gpu": "triton",
+    "cutile": "cutile",
+    "cutedsl": "cutedsl",
+}  # by target, the packages of kernels that are proved
 CLASSES = ("BenchmarkFn", "KernelPlan", "Tiling")
-KERNEL = re.compile(r"^@triton\.jit", re.MULTILINE)
+KERNEL = re.compile(r"^@(triton\.jit|ct\.kernel|cute\.kernel)\b", re.MULTILINE)
 KERNELS = "kernels"  # the module next to the entry module that holds what is proved
 SCRIPT = "scripts/clone-kernel.py"
 CONFIG = ".github/kernelsmith.toml"
@@ -43,7 +47,17 @@ TILED = {
     "num_warps": (4, 8, 16),
     "NUM_STAGES": (1, 2, 3, 4),
     "PROGRAMS": (1, 2, 4),
+    # Of cuTile and CuTe DSL.
+    "BLOCK_M": (64, 128, 256),
+    "BLOCK_N": (64, 128, 256),
+    "BLOCK_K": (32, 64, 128),
+    "ELEMENTS": (1024, 4096, 8192, 16384),
+    "OCCUPANCY": (1, 2, 4, 8),
+    "NUM_WORKER_WARPS": (4, 8),
+    "THREAD_ELEMENTS": (8, 16, 32, 64),
+    "THREADS": (128, 256, 512),
 }
+COUNTS = frozenset({"NUM_STAGES", "PROGRAMS", "OCCUPANCY"})  # of which any number may do; all others are powers of two
 MOST_WARPS = 32
 MOST_ELEMENTS = 2**20  # of a Triton tensor. Source: TRITON_MAX_TENSOR_NUMEL
 
@@ -79,22 +93,24 @@ class PackageFolder:
         return self.root.removeprefix("src/").replace("/", ".")
 
     def versions(self, tree: Tree) -> dict[str, tuple[Version, ...]]:
-        """The versions of each design in Triton, the newest last."""
-        pattern = re.compile(rf"{re.escape(self.root)}/{LANGUAGE}/\w+/(\w+)/(\1(?:_v(\d+))?)/\2\.py")
+        """The versions of each design in the languages of `LANGUAGES`, the newest last; a name is of one language, the first."""
+        pattern = re.compile(rf"{re.escape(self.root)}/\w+/\w+/(\w+)/(\1(?:_v(\d+))?)/\2\.py")
         versions_of: dict[str, list[Version]] = {}
-        for path in tree.paths(f"{self.root}/{LANGUAGE}/", ".py"):
+        languages: dict[str, str] = {}
+        for path in (path for name in LANGUAGES.values() for path in tree.paths(f"{self.root}/{name}/", ".py")):
             match = pattern.fullmatch(path)
             modules = (path, str(PurePosixPath(path).with_name(f"{KERNELS}.py")))
             main = next((item for item in modules if match and KERNEL.search(tree.read(item) or "")), None)
-            if match is not None and main is not None:
+            language = path.removeprefix(f"{self.root}/").partition("/")[0]
+            if match is not None and main is not None and languages.setdefault(match[1], language) == language:
                 versions_of.setdefault(match[1], []).append(Version(int(match[3] or 0), path, main))
         return {name: tuple(sorted(items, key=lambda item: item.number)) for name, items in sorted(versions_of.items())}
 
-    def folder(self, design: str, tree: Tree) -> str:
-        """The folder of a new design: in the layer that has the most designs, `ops` in a repository without any."""
+    def folder(self, design: str, tree: Tree, target: str = "gpu") -> str:
+        """The folder of a new design for a target: in the layer that has the most designs, `ops` in a repository without any."""
         layers = [PurePosixPath(items[0].folder).parts[-3] for items in self.versions(tree).values()]
         layer = max(sorted(set(layers)), key=layers.count, default="ops")
-        return f"{self.root}/{LANGUAGE}/{layer}/{design}"
+        return f"{self.root}/{LANGUAGES[target]}/{layer}/{design}"
 
     def runtime(self, tree: Tree) -> dict[str, str]:
         """The module of each class that a plan is built of: those of `init`, or the repository's own.
@@ -145,7 +161,9 @@ def lacking(package: str | None, tree: Tree) -> tuple[FileChange, ...]:
         f"{root}/__main__.py": generated("target/__main__.py"),
         f"{root}/runtime.py": generated("target/runtime.py"),
     }
-    wanted = dict.fromkeys((f"src/{name}/__init__.py", f"{root}/__init__.py", f"{root}/{LANGUAGE}/__init__.py"), "")
+    wanted = dict.fromkeys(
+        (f"src/{name}/__init__.py", f"{root}/__init__.py", f"{root}/{LANGUAGES['gpu']}/__init__.py"), ""
+    )
     wanted |= {SCRIPT: generated("clone_kernel.py"), CONFIG: STARTING_CONFIG}
     if not any(CLASS.search(tree.read(path) or "") for path in tree.paths(f"src/{name}/", ".py")):
         wanted |= runtime
@@ -160,7 +178,8 @@ def lacking(package: str | None, tree: Tree) -> tuple[FileChange, ...]:
 def entry_source(design: Design, home: PackageFolder, tree: Tree, single_line: bool) -> str:
     """The entry module of the base version: the entry function, the tiling and the plan around the proved kernels."""
     form = module_form(design.problem, axes_of(design.problem))
-    runtime, folder = home.runtime(tree), home.folder(design.name, tree).removeprefix("src/").replace("/", ".")
+    folder = home.folder(design.name, tree, design.target).removeprefix("src/").replace("/", ".")
+    runtime = home.runtime(tree)
     tiling = f"{(design.names.module or '').removesuffix('Plan')}Tiling"
     imports = (
         Import("dataclasses", "dataclass"),
@@ -223,6 +242,8 @@ def _validation(settings: dict[str, str], problem: Problem) -> list[str]:
             else setting.removeprefix("BLOCK_").lower()
             if setting.startswith("BLOCK")
             else "counts"
+            if setting in COUNTS
+            else "others"
         )
         groups.setdefault(group, []).append(f"self.{item}")
     rules = [f"min({group}) >= 0" for group in groups]
@@ -318,7 +339,7 @@ from pathlib import Path
 
 import pytest
 
-LANGUAGE, DESIGN = "{LANGUAGE}", "{design.name}"
+LANGUAGE, DESIGN = "{LANGUAGES[design.target]}", "{design.name}"
 FOLDER = next((Path(__file__).parent / "{folder}" / LANGUAGE).glob(f"*/{{DESIGN}}"))
 VERSIONS = [f"v{{path.name.removeprefix(DESIGN)[2:] or 0}}" for path in FOLDER.glob(f"{{DESIGN}}*") if path.is_dir()]
 SIZES = [

@@ -25,10 +25,10 @@ from workers.layouts.python_source import Import, fitted
 from workers.layouts.reference import problem_source
 from workers.layouts.ruff import line_length, single_line_imports
 from workers.layouts.versioned.clone_kernel import CloneError, cloned, derived
-from workers.layouts.versioned.devlog import devlog_path, with_entry
+from workers.layouts.versioned.devlog import devlog_path, with_entry, with_measured
 from workers.layouts.versioned.files import (
     KERNELS,
-    LANGUAGE,
+    LANGUAGES,
     PackageFolder,
     Version,
     entry_source,
@@ -58,6 +58,7 @@ class VersionedLayout(ExistingKernelLayout):
 
     name = "versioned"
     keeps_versions = True
+    targets: tuple[str, ...] = ("cutile", "cutedsl")
     providers = ("kernel", "torch")
 
     def matches(self, tree: Tree) -> bool:
@@ -88,7 +89,8 @@ class VersionedLayout(ExistingKernelLayout):
         home, there = _home(tree), self.existing(tree)
         if name in there:
             raise existing_failure(name, there[name])
-        for path in (home.folder(name, tree), _suite(name), devlog_path(name)):
+        folders = (home.folder(name, tree, target) for target in LANGUAGES)
+        for path in (*folders, _suite(name), devlog_path(name)):
             if tree.exists(path):
                 raise existing_failure(name, path)
         class_name = camel_case(name)
@@ -105,7 +107,7 @@ class VersionedLayout(ExistingKernelLayout):
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """The first commit: the problem that all versions share, and the test file."""
         home, width = _home(tree), line_length(tree)
-        folder = home.folder(design.name, tree)
+        folder = home.folder(design.name, tree, design.target)
         return (
             FileChange(
                 f"{folder}/reference.py",
@@ -117,11 +119,12 @@ class VersionedLayout(ExistingKernelLayout):
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """The design with its base version, the test file and the development log."""
         home, width = _home(tree), line_length(tree)
-        folder = home.folder(design.name, tree)
+        folder = home.folder(design.name, tree, design.target)
         base = f"{folder}/{design.name}"
         entry_module = entry_source(design, home, tree, single_line_imports(tree))
-        packages = [f"{path}/__init__.py" for path in (str(PurePosixPath(folder).parent), folder, base)]
-        main = MAIN.format(package=home.package, language=LANGUAGE, design=design.name)
+        layer = PurePosixPath(folder).parent
+        packages = [f"{path}/__init__.py" for path in (layer.parent, layer, folder, base)]
+        main = MAIN.format(package=home.package, language=layer.parent.name, design=design.name)
         formulas = (
             f"forward: {design.plan.forward_formula}",
             *(f"d{n}: {f}" for n, f in design.plan.gradient_formulas),
@@ -136,9 +139,9 @@ class VersionedLayout(ExistingKernelLayout):
             FileChange(devlog_path(design.name), with_entry(None, design.name, 0, base, entry)),
         )
 
-    def kernel_path(self, name: str, tree: Tree) -> str:
-        """The file in which a new kernel's module will stand."""
-        return f"{_home(tree).folder(name, tree)}/{name}/{KERNELS}.py"
+    def kernel_path(self, name: str, tree: Tree, target: str = "gpu") -> str:
+        """The file in which a new kernel's module will stand, for a target."""
+        return f"{_home(tree).folder(name, tree, target)}/{name}/{KERNELS}.py"
 
     def fused(self, name: str, tree: Tree) -> FusedHome:
         """Where a fused model goes: next to the package of kernels, as it has no versions."""
@@ -186,13 +189,21 @@ class VersionedLayout(ExistingKernelLayout):
         path = devlog_path(design)
         return (FileChange(path, with_entry(tree.read(path), design, version.number, version.folder, entry)),)
 
+    def measured(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """The development log with what was measured of a version, where its entry was left open."""
+        design, version = _version_of(kernel, _home(tree), tree)
+        path = devlog_path(design)
+        page = tree.read(path) or ""
+        text = with_measured(page, version.number, entry)
+        return (FileChange(path, text),) if text != page else ()
+
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the new kernel's tests."""
         return SuiteRun("pytest", ("-q", _suite(design.name)), ("src", "."))
 
     def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
         """The run of the design by its own command line."""
-        main = f"{_home(tree).folder(design.name, tree)}/__main__.py"
+        main = f"{_home(tree).folder(design.name, tree, design.target)}/__main__.py"
         return SuiteRun("benchmark", (main, "--prof_type=event"), ("src", "."))
 
     def missing(self, kernel: ExistingKernel, tree: Tree) -> tuple[Failure, ...]:

@@ -1,12 +1,14 @@
 """What host code and kernels may use, as text; ``python -m tests.workers.authors.llm.language`` writes it into the prompts anew.
 
-The lists are the runner's own tables, and the signatures those of the installed Triton.
+The lists are the runner's own tables. Signatures are those of the installed Triton, and of what stands for cuTile and CuTe DSL in
+the interpreter, which ``tests/workers/targets/test_packages.py`` holds against the packages.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
@@ -15,10 +17,11 @@ from typing import Any
 import triton.language as tl
 
 from gpu_runner.child import interpreter
-from gpu_runner.program import kernels, language
+from gpu_runner.program import kernels, language, threads, tiles
+from tests.workers.compiler.test_cutile import emitted
 from workers.authors.llm import checks
 
-FILE = Path(checks.__file__).parent / "prompts" / "language.md"
+PROMPTS = Path(checks.__file__).parent / "prompts"
 # Listed for the files of libraries and for other devices: a new kernel has no use for these.
 LEFT_OUT = (
     "torch.distributed", "torch.nn", "torch.library", "torch.xpu", "torch.jit", "torch.compiler", "torch.amp", "torch.cuda.amp",
@@ -41,12 +44,157 @@ NOT_OF_KERNELS = language.words("""
 INTERNAL = language.words("_semantic _generator _builder")
 
 
+TRITON_HOST = ("`@triton.jit`", "what lies below `triton.language`, ")
+CUTILE_HOST = ("`@ct.kernel` and `@ct.function`", "")
+CUTEDSL_HOST = ("`@cute.kernel` and `@cute.jit`", "")
+
+
 def text() -> str:
-    """The whole prompt."""
-    return "\n".join(["<!-- language, version 3 -->", *_host(), "", *_kernels()]) + "\n"
+    """The prompt of Triton."""
+    return "\n".join(["<!-- language, version 3 -->", *_host("gpu", *TRITON_HOST), "", *_kernels()]) + "\n"
 
 
-def _host() -> list[str]:
+def tile_text() -> str:
+    """The prompt of cuTile."""
+    parts = [
+        "<!-- cutile, version 1 -->",
+        *_instead("cuTile"),
+        *_host("cutile", *CUTILE_HOST),
+        "",
+        *_tile_kernels(),
+        "",
+    ]
+    return "\n".join([*parts, *_example("cutile", "reglu", "rms_norm")])
+
+
+def thread_text() -> str:
+    """The prompt of CuTe DSL."""
+    parts = ["<!-- cutedsl, version 1 -->", *_instead("CuTe DSL"), *_host("cutedsl", *CUTEDSL_HOST), ""]
+    return "\n".join([*parts, *_thread_kernels(), "", *_example("cutedsl", "rms_norm")])
+
+
+WRITTEN = {"language": text, "cutile": tile_text, "cutedsl": thread_text}
+
+
+def _instead(name: str) -> list[str]:
+    return [
+        f"# This kernel is written in {name}",
+        "",
+        f"Where the rules above say Triton, read {name}. What they say of bytes, rounding, NaN, partial sums, autograd and how a "
+        "candidate is judged holds as it stands; functions and settings of Triton (`tl.`, pointers, masks of loads, `num_warps`, "
+        "`num_stages`) do not exist here. Every kernel of the module is in this language.",
+        "",
+    ]
+
+
+def _example(to: str, *names: str) -> list[str]:
+    shown = [f"```python\n{emitted(name, to).source.strip()}\n```\n" for name in names]
+    return [
+        "# Modules that pass",
+        "",
+        "The compiler author writes these. Names of your module follow its own form.",
+        "",
+        *shown,
+    ]
+
+
+def _tile_kernels() -> list[str]:
+    names = {name.removeprefix("cuda.tile."): found for name in language.TILE_LANGUAGE if (found := _stand_in(name))}
+    host = {"launch", "kernel", "function"}
+    dtypes = [name for name in tiles._DTYPES if f"cuda.tile.{name}" in language.TILE_LANGUAGE]
+    return [
+        "# The language of kernels: cuTile 1.7, imported as `import cuda.tile as ct`",
+        "",
+        "Signatures are the package's as far as the runner's interpreter has them. What else it documents is `unproved`.",
+        "",
+        *(f"`ct.{name}{_interpreted(found)}`" for name, found in sorted(names.items()) if name not in host),
+        "",
+        f"- dtypes: {', '.join(f'`ct.{name}`' for name in dtypes)}; padding modes: "
+        f"{', '.join(f'`ct.PaddingMode.{mode.name}`' for mode in tiles.PaddingMode)}; constants are `NAME: ct.Constant[int]`.",
+        f"- attributes and methods of arrays and tiles: {_plain(language.TILE_ATTRIBUTES)}; operators of Python.",
+        f"- `ct.load`, `ct.store`, `ct.gather` and `ct.scatter` also take the hints {_listed(tiles.HINTS)}, `ct.kernel` and "
+        f"`kernel.replace_hints` the hints {_listed(tiles.OPTIONS)}. No hint changes a value.",
+        "- A launch: `ct.launch(torch.cuda.current_stream(), grid, kernel, (argument, ...))`, where `grid` is a tuple.",
+        "- Python: `for` over `range`, `if`, `while`, assignments, calls of `@ct.function` functions.",
+        "",
+        "# Writing kernels in cuTile",
+        "",
+        "- A kernel takes whole arrays. Host code views each tensor with the axes that the kernel tiles: `x.view(n_rows, n_cols)`, "
+        "a weight as `w.view(1, n_cols)`, a number for each row as `rstd.view(n_rows, 1)`, element-wise `x.view(-1)`. A tile and "
+        "its array have as many axes.",
+        "- `ct.load(array, index, shape)` counts in tiles: `index` is the number of the tile along each axis, never an offset of "
+        "elements. Shapes are constants, powers of two.",
+        "- A tile that is partly beyond its array is padded by `padding_mode`; the default holds garbage. `ZERO` for a sum, "
+        "`NEG_INF` for a maximum. After arithmetic on what is padded, `ct.where(mask, value, 0.0)` before the reduction, with "
+        "`mask = ct.arange(BLOCK, dtype=ct.int32) < n_cols` in the shape of the tile. Stores drop what is beyond.",
+        "- A tile that is wholly beyond its array is `out_of_bounds`: the grid is `ct.cdiv(n, BLOCK)`, and nothing is launched "
+        "where `n` is zero. Loops run over tiles that exist.",
+        "- Convert on both sides: `.astype(ct.float32)` behind each load, `ct.astype(value, array.dtype)` in each store. A float "
+        "that a kernel takes is converted once: `eps = ct.astype(eps, ct.float32)`.",
+        "- `ct.maximum`, `ct.minimum`, `ct.max` and `ct.min` drop NaN unless `propagate_nan=True`.",
+        "- Sums over rows: about one program a multiprocessor, `for tile in range(ct.bid(0), ct.cdiv(n_rows, ROWS), "
+        "ct.num_blocks(0))`, each with a line of its own in a float32 buffer.",
+        "- `ct.mma(a, b, acc)` takes two tiles of two axes in one type and adds up in float32.",
+        "- A tile has at most 65536 elements; a launcher raises `ValueError` beyond. On an H200, tiles of 1024 elements were the "
+        "fastest element by element in bfloat16, and `num_worker_warps=8` for kernels that hold rows; `occupancy` of 2 to 4 makes "
+        "the forward pass of a norm faster and its backward pass slower.",
+    ]  # fmt: skip
+
+
+def _thread_kernels() -> list[str]:
+    listed = sorted(language.THREAD_HOST | language.THREAD_LANGUAGE)
+    named = {path: path.replace("cutlass.cute.", "cute.", 1) for path in listed}
+    functions = [f"`{named[path]}{_interpreted(found)}`" for path in listed if (found := _stand_in(path))]
+    others = [named[path] for path in listed if _stand_in(path) is None]
+    return [
+        "# The language of kernels: CuTe DSL 4.8, imported as `import cutlass` and `import cutlass.cute as cute`",
+        "",
+        "Signatures are the package's as far as the runner's interpreter has them. Whatever else the package has (TMA, "
+        "pipelines, MMA atoms, layouts that are swizzled) is `unproved`.",
+        "",
+        *functions,
+        "",
+        f"- also: {_plain(others)}.",
+        f"- attributes and methods of tensors, fragments and values: {_plain(language.THREAD_ATTRIBUTES)}; operators of Python.",
+        "- Python: `for` over `range` and `cutlass.range_constexpr`, `if`, assignments, calls of `@cute.jit` functions. Constants "
+        "are `NAME: cutlass.Constexpr`.",
+        "",
+        "# Writing kernels in CuTe DSL",
+        "",
+        "- A kernel is what one thread does. A thread has vectors of elements in a fragment (`cute.make_rmem_tensor`), copied by "
+        "`cute.copy` with a predicate for each vector; `load()` and `store()` go between fragments and values.",
+        "- An access of 16 bytes needs rows and tensors that begin at multiples of 16 bytes: otherwise take one element a time, as "
+        "`_vector` of the module below chooses.",
+        "- A row's sum: `value.reduce(cute.ReductionOp.ADD, 0.0, 0)` within the thread, `cute.arch.warp_reduction` within the "
+        "warp, a number of each warp in shared memory between two `cute.arch.sync_threads()`. A read of what another warp wrote "
+        "without a barrier between is refused.",
+        "- Offsets of elements are `cutlass.Int64`. Threads are at most 1024 a block, shared memory 227 KiB.",
+        "- A launcher is `@cute.jit`, compiled once for types, alignments and constants by `cute.compile` with stand-ins of its "
+        "arguments, and called with flat tensors, as the module below does; copy its host code as it is.",
+        "- Write as many elements a thread as its registers hold: 16 to 64 of float32.",
+    ]  # fmt: skip
+
+
+def _stand_in(path: str) -> Callable[..., Any] | None:
+    """The function that stands for one of a package where kernels are interpreted."""
+    name = path.rpartition(".")[2]
+    found = tiles._MEMBERS.get(name) if path.startswith("cuda.tile.") else vars(threads).get(name)
+    return found if inspect.isfunction(found) else None
+
+
+def _interpreted(found: Callable[..., Any]) -> str:
+    """The parameters of such a function, without those that take one value alone, and without hints."""
+    own = inspect.signature(found)
+    kept = [
+        parameter.replace(annotation=parameter.empty)
+        for parameter in own.parameters.values()
+        if parameter.name not in {"order", "check_bounds"} and parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    shown = str(own.replace(parameters=kept, return_annotation=own.empty))
+    return re.sub(r"<PaddingMode\.(\w+): [^>]*>", r"ct.PaddingMode.\1", shown)
+
+
+def _host(to: str, decorators: str, below: str) -> list[str]:
     torch = [name.removeprefix("torch.") for name in sorted(language.TORCH) if not name.startswith(LEFT_OUT)]
     torch = [name for name in torch if name not in NOT_OF_NEW_CODE]
     dtypes = [name for name in torch if name in language.words(language.DTYPES)]
@@ -57,11 +205,11 @@ def _host() -> list[str]:
     return [
         "# What host code may use",
         "",
-        "Host code is everything outside of `@triton.jit`: it allocates, takes views, computes settings and launches. The runner "
+        f"Host code is everything outside of {decorators}: it allocates, takes views, computes settings and launches. The runner "
         "evaluates it itself, statement by statement, and CPython never runs it. What is on none of these lists is `refused`, with "
         "its line. The lists are the runner's own.",
         "",
-        f"- Imports: {_listed(checks.MODULES)}, what lies below `triton.language`, and the modules of the "
+        f"- Imports: {_listed(checks.modules_for(to))}, {below}and the modules of the "
         f"target that the form "
         "of the module names. Never `from m import *`.",
         f"- torch, dtypes: {_plain(dtypes)}.",
@@ -76,7 +224,7 @@ def _host() -> list[str]:
         f"- `ctx`: {_plain(language.CONTEXT)}, and attributes that you set.",
         f"- `torch.cuda.get_device_properties(device)`: {_plain(language.DEVICE_PROPERTIES)}. Where there is no "
         f"GPU, take constants.",
-        f"- triton: {_plain(host)}.",
+        *([f"- triton: {_plain(host)}."] if to == "gpu" else []),
         f"- standard library: {_plain(standard)}, and the names of `typing` and `collections.abc` in annotations.",
         f"- builtins: {_plain(language.BUILTINS)}.",
         "",
@@ -170,4 +318,5 @@ def _plain(names: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(text())
+    for name, written in WRITTEN.items():
+        (PROMPTS / f"{name}.md").write_text(written())

@@ -66,6 +66,8 @@ def test_changed_prompt_has_another_version() -> None:
             "system": (3, "2643d2a9a2f5"),
             "language": (3, "a00e3d9bda00"),
             "examples": (1, "83cd918bc9ae"),
+            "cutile": (1, "f5cb5d5019e2"),
+            "cutedsl": (1, "8a57162b8f94"),
             "analyze": (2, "01c86fada43b"),
             "generate": (3, "9fce07238cd4"),
             "repair": (4, "79b54ceb8e72"),
@@ -211,8 +213,24 @@ def test_kernel_is_asked_for_with_its_gpu_and_versions() -> None:
     assert "GPU: NVIDIA H200" in said(variant_question(briefs.variant_brief(hardware="GPU: NVIDIA H200")))
 
 
-def test_language_of_the_prompts_is_that_of_the_runner_and_of_the_installed_triton() -> None:
-    assert language_text.text() == language_text.FILE.read_text(), "python -m tests.workers.authors.llm.language"
+@pytest.mark.parametrize("name", language_text.WRITTEN)
+def test_language_of_the_prompts_is_that_of_the_runner_and_of_the_packages(name: str) -> None:
+    written = (language_text.PROMPTS / f"{name}.md").read_text()
+    assert language_text.WRITTEN[name]() == written, "python -m tests.workers.authors.llm.language"
+
+
+@pytest.mark.parametrize(("to", "call"), [("cutile", "`ct.load(array, /, index, shape"), ("cutedsl", "`cute.copy(")])
+def test_a_kernel_in_another_language_is_asked_for_with_that_language_and_no_word_of_tritons(
+    to: str, call: str
+) -> None:
+    brief = briefs.kernel_brief()
+    asked = kernel_question(replace(brief, style=replace(brief.style, target=to)))
+    (system,) = [part.text for part in asked.system]
+    assert call in system and prompt("language").text not in system and prompt("examples").text not in system
+    assert "then torch and cu" in said(asked)
+
+
+def test_the_prompt_of_triton_says_what_an_author_needs() -> None:
     told = prompt("language").text
     assert "`tl.dot(input, other, acc=None, input_precision=None" in told
     for word in ("num_stages", "torch.cuda.get_device_properties", "cheating", "unproved"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +12,11 @@ from inline_snapshot import snapshot
 
 from tests.workers.authors.llm import briefs
 from tests.workers.authors.llm.briefs import PATH, PLAN, SOURCE, TEST_PATH, added, answer, change, kernel, variant
+from tests.workers.compiler.captured import captured
+from workers.authors.compiler import CompilerAuthor
 from workers.authors.llm import read_change, read_diagnosis, read_kernel, read_problem, read_variant
 from workers.authors.llm.protocol import AnswerFault, Failed, UnusableAnswer
+from workers.authors.protocol import Brief, Proposal
 
 GOOD = kernel()["source"]
 FALLBACK = """\
@@ -338,6 +343,24 @@ def test_unusable_answer_is_refused_with_its_fault(case: str) -> None:
     assert (refused.value.fault, word in str(refused.value)) == (fault, True), str(refused.value)
     assert len(str(refused.value)) < 900
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("to", ["cutile", "cutedsl"])
+def test_a_module_in_another_language_has_kernels_of_that_language_and_launches_them(to: str) -> None:
+    brief = briefs.kernel_brief()
+    brief = replace(brief, style=replace(brief.style, target=to))
+    style = replace(brief.style, entry=None)
+    written = CompilerAuthor().propose(Brief("reglu", brief.problem, captured("reglu")[1], style))
+    assert isinstance(written, Proposal)
+    assert read_kernel(answer(kernel(source=written.source)), brief).source == written.source
+    decorator, launch = {"cutile": ("@ct.kernel", "ct.launch("), "cutedsl": ("@cute.kernel", "kernel.launch(")}[to]
+    for source, sentence in {
+        GOOD: "imports `triton`",
+        re.sub("@cu?te?\\.", "@other.", written.source): f"no function with `{decorator}`",
+        written.source.replace(launch, "print("): "launches none of its kernels",
+    }.items():
+        with pytest.raises(UnusableAnswer, match=re.escape(sentence)):
+            read_kernel(answer(kernel(source=source)), brief)
 
 
 def test_instruction_out_of_a_prompt_in_a_name_is_not_repeated() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from gpu_runner.contracts import parse_problem
@@ -72,13 +73,14 @@ class GatedSumPlan(KernelPlan):
 '''
 
 
-def design(name: str, tree: Tree) -> Design:
+def design(name: str, tree: Tree, target: str = "gpu") -> Design:
     """A design as the compiler author leaves it."""
     problem, graph = captured(name)
     names = LAYOUT.names(name, problem, tree)
-    made = CompilerAuthor().propose(Brief(name, problem, graph, LAYOUT.style(name, names, tree), names))
+    style = replace(LAYOUT.style(name, names, tree), target=target)
+    made = CompilerAuthor().propose(Brief(name, problem, graph, style, names))
     assert isinstance(made, Proposal), made
-    return Design(name, names, parse_problem(problem.source), graph, made.plan, made.source)
+    return Design(name, names, parse_problem(problem.source), graph, made.plan, made.source, target)
 
 
 @cache

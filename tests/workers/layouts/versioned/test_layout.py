@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -195,6 +197,38 @@ def test_a_new_design_goes_to_the_layer_that_has_most() -> None:
     assert (
         LAYOUT.kernel_path("gelu", START.overlaid(lacking("lab", START))) == f"{ROOT}/triton/ops/gelu/gelu/kernels.py"
     )
+
+
+@pytest.mark.parametrize(("target", "decorator"), [("cutile", "@ct.kernel"), ("cutedsl", "@cute.kernel")])
+def test_a_design_in_another_language_has_a_package_of_that_language_and_versions(target: str, decorator: str) -> None:
+    new = design("dyt", tree(), target)
+    folder = f"{ROOT}/{target}/ops/dyt"
+    changed = tree().overlaid(LAYOUT.kernel_changes(new, tree()))
+    assert LAYOUT.kernel_path("dyt", tree(), target) == LAYOUT.existing(changed)["dyt"] == f"{folder}/dyt/kernels.py"
+    assert changed.read(f"{ROOT}/{target}/__init__.py") == ""
+    assert decorator in (changed.read(f"{folder}/dyt/kernels.py") or "")
+    assert f'LANGUAGE, DESIGN = "{target}", "dyt"' in (changed.read("tests/test_dyt.py") or "")
+    assert f'main(["{target}.dyt"' in (changed.read(f"{folder}/__main__.py") or "")
+    placed = LAYOUT.placed(LAYOUT.locate("dyt", changed), new.source or "", changed)
+    assert placed.changes[0].path == f"{folder}/dyt_v1/kernels.py"
+    assert "a kernel `dyt` exists" in refused("dyt", changed), "a name is of one language"
+
+
+def test_a_tiling_in_cutile_holds_its_hints_and_refuses_what_is_no_power_of_two() -> None:
+    changes = {
+        change.path: change.text or "" for change in LAYOUT.kernel_changes(design("dyt", tree(), "cutile"), tree())
+    }
+    entry = changes[f"{ROOT}/cutile/ops/dyt/dyt/dyt.py"]
+    assert "forward_OCCUPANCY: int = 0" in entry and '"forward_NUM_WORKER_WARPS": (4, 8)' in entry
+    (validation,) = [node for node in ast.walk(ast.parse(entry)) if getattr(node, "name", "") == "validate"]
+    scope: dict[str, object] = {}
+    exec(ast.unparse(validation), scope)
+    fields = dict.fromkeys(re.findall(r"self\.(\w+)", entry), 0)
+    takes = [
+        scope["validate"](SimpleNamespace(**fields | given), SimpleNamespace(hidden_size=64))  # type: ignore[operator]
+        for given in ({}, {"forward_OCCUPANCY": 3}, {"forward_NUM_WORKER_WARPS": 3}, {"backward_ELEMENTS": -1})
+    ]
+    assert takes == [True, True, False, False]
 
 
 def test_a_package_that_cannot_be_imported_is_refused() -> None:

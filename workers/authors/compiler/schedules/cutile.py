@@ -37,11 +37,12 @@ FLAT_ELEMENTS, ROW_WARPS = 1024, 8
 ELEMENTS, ELEMENTS_WITH_SUMS, WIDEST_BLOCK = 4096, 8192, 4096
 HINTED = '''@functools.cache
 def _hinted(kernel, occupancy, num_worker_warps):
-    """The kernel, to be compiled with these hints; 0 leaves one to the compiler."""
-    return kernel.replace_hints(occupancy=occupancy or None, num_worker_warps=num_worker_warps or None)'''
-# Hints of a kernel that takes rows. 16 warps are refused: docs/measurements/2026-11-29-cutile-h200.md.
+    """The kernel, to be compiled with these hints."""
+    return kernel.replace_hints(occupancy=occupancy, num_worker_warps=num_worker_warps)'''
+# Hints of a kernel that takes rows, by docs/measurements/2026-11-29-cutile-h200.md: 16 warps are refused, and an occupancy of 1
+# takes the time of the compiler's own choice.
 OCCUPANCY, NUM_WORKER_WARPS = "OCCUPANCY", "NUM_WORKER_WARPS"
-HINTS = {OCCUPANCY: (0, 1, 2, 4, 8), NUM_WORKER_WARPS: (0, 4, 8)}
+HINTS = {OCCUPANCY: (1, 2, 4, 8), NUM_WORKER_WARPS: (4, 8)}
 INDICES = {FULL: "({row}, {col})", ROW: "({row}, 0)", COL: "(0, {col})", SCALAR: "(0, 0)"}
 SHAPES = {FULL: "(BLOCK_ROWS, BLOCK_SIZE)", ROW: "(BLOCK_ROWS, 1)", COL: "(1, BLOCK_SIZE)", SCALAR: "(1, 1)"}
 VIEWS = {FULL: "n_rows, n_cols", ROW: "n_rows, 1", COL: "1, n_cols", SCALAR: "1, 1"}
@@ -269,7 +270,7 @@ class CutileTile(Tile):
     def settings(self) -> dict[str, str]:
         """The elements of a tile, and the hints that the kernel is compiled with."""
         elements = ELEMENTS_WITH_SUMS if self.task.is_persistent else ELEMENTS
-        return {"ELEMENTS": str(elements), OCCUPANCY: "0", NUM_WORKER_WARPS: str(ROW_WARPS)}
+        return {"ELEMENTS": str(elements), OCCUPANCY: "1", NUM_WORKER_WARPS: str(ROW_WARPS)}
 
     def setting_lines(self) -> list[str]:
         """Lines that choose the tile by the number of columns, and the programs where they keep sums."""

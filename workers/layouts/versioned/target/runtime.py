@@ -182,14 +182,16 @@ class ConcurrentKernels(Stage):
         if not torch.cuda.is_available():
             return tuple(output for kernel in self.concurrent_kernels for output in kernel())
         current = torch.cuda.current_stream()
+        streams = [torch.cuda.Stream() for _ in self.concurrent_kernels]
         outputs: list[torch.Tensor] = []
-        for kernel in self.concurrent_kernels:
-            stream = torch.cuda.Stream()
+        for kernel, stream in zip(self.concurrent_kernels, streams, strict=True):
             stream.wait_stream(current)
             with torch.cuda.stream(stream):
                 outputs += kernel()
             for output in kernel.outputs:
                 output.record_stream(current)
+        # After all are launched: a stream waits for what the current one waits for.
+        for stream in streams:
             current.wait_stream(stream)
         return tuple(outputs)
 
