@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpu_runner.contracts import Status
 from service.escape import code, inline, sentence
 from service.report.benchmarks import benchmark_table, speed_sentence
-from service.report.layout import bullets, folded, paragraphs, table
+from service.report.layout import bullets, folded, paragraphs, percent, size_bytes, table
 from service.report.verdicts import repetition, style_section, verdict_section, verdict_words
 from workers.contracts import DEFAULT_OPERATORS, JobView, PortSummary
 
@@ -49,6 +49,7 @@ def ported_sections(summary: PortSummary) -> str:
         f"### Tiling and launches\n\n{_tilings(summary)}",
         f"### Parity\n\n{_parity(summary)}",
         f"### Performance\n\n{_performance(summary)}",
+        f"### Definition of done\n\n{_done(summary)}" if summary.done else "",
         f"### Risks and next steps\n\n{bullets([sentence(risk) for risk in summary.risks])}",
         *(folded(f"Proof: {inline(p.name, 60)}", verdict_section(p.verdict)) for p in summary.parities),
         folded("Style check", style_section(summary.style)),
@@ -68,7 +69,45 @@ def _performance(summary: PortSummary) -> str:
         ),
         bullets([sentence(note) for note in summary.notes]),
         "" if timed else NOT_MEASURED.get(summary.target, NOT_MEASURED["ascend"]),
+        "" if timed or not summary.work else _bottleneck(summary),
     )
+
+
+MEMORY_BOUND = 8  # operations a byte, below what any vector core with HBM can do at the rate of its memory
+
+
+def _bottleneck(summary: PortSummary) -> str:
+    """What bounds a port by its bytes and operations, where no time was taken."""
+    rows = [
+        (
+            code(size.workload, 80),
+            size_bytes(size.forward_bytes),
+            size_bytes(size.backward_bytes),
+            f"{size.forward_operations / max(1, size.forward_bytes):.2g}",
+            f"{size.backward_operations / max(1, size.backward_bytes):.2g}",
+        )
+        for size in summary.work
+    ]
+    header = ("size, bfloat16", "forward bytes", "backward bytes", "operations a byte, forward", "backward")
+    most = max(size.forward_operations / max(1, size.forward_bytes) for size in summary.work)
+    bound = "memory" if most < MEMORY_BOUND else "arithmetic, as far as its products reach the rate of the cube"
+    turns = [
+        f"{code(tiling.kernel, 80)} at {code(tiling.workload, 80)}: {-(-tiling.tiles // tiling.programs)} tiles a core at most, "
+        f"{percent(tiling.tiles / (-(-tiling.tiles // tiling.programs) * tiling.programs))} of the cores' turns are filled"
+        for tiling in summary.tilings
+        if tiling.tiles
+    ]
+    return paragraphs(
+        f"By its bytes and operations it is bound by {bound}: each tensor is read and written once for these bytes.",
+        table(header, rows, numeric=(1, 2, 3, 4)),
+        folded("How evenly the cores are filled", bullets(turns)) if turns else "",
+    )
+
+
+def _done(summary: PortSummary) -> str:
+    words = {True: "yes", False: "no", None: "only the device can say"}
+    rows = [(inline(item.name, 80), words[item.holds], sentence(item.evidence)) for item in summary.done]
+    return table(("item", "holds", "by"), rows)
 
 
 def _api(summary: PortSummary) -> str:

@@ -272,6 +272,7 @@ class KernelTiling:
     columns: int
     programs: int
     used_bits: int
+    tiles: int = 0  # that the programs take in turn; 0 where it is not known
 
 
 @dataclass(frozen=True)
@@ -290,6 +291,26 @@ class Parity:
     name: str
     call: str
     verdict: Verdict
+
+
+@dataclass(frozen=True)
+class DoneItem:
+    """An item of a port's definition of done; ``holds`` is None where only a host with the device can say."""
+
+    name: str
+    holds: bool | None
+    evidence: str
+
+
+@dataclass(frozen=True)
+class PortWork:
+    """What a port has to do at one size in bfloat16: bytes that must move, and arithmetic operations."""
+
+    workload: str
+    forward_bytes: int
+    backward_bytes: int
+    forward_operations: int
+    backward_operations: int
 
 
 @dataclass(frozen=True)
@@ -317,6 +338,8 @@ class PortSummary:
         None  # against the default operator, or against itself as it was; of a tuned one alone
     )
     notes: tuple[str, ...] = ()  # on what was tuned, a sentence each
+    done: tuple[DoneItem, ...] = ()  # the definition of done, in its order
+    work: tuple[PortWork, ...] = ()  # by size
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, Problem, Status, from_json, to_json
-from workers.authors.protocol import AuthorRefusal, Brief
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
     DEFAULT_OPERATORS,
@@ -16,6 +16,7 @@ from workers.contracts import (
     CheckpointUpdate,
     CommitPurpose,
     CommitUpdate,
+    DoneItem,
     Failure,
     FailureCode,
     FileChange,
@@ -35,7 +36,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.protocol import ExistingKernel, Layout
+from workers.layouts.protocol import ExistingKernel, Layout, SuiteRun
 from workers.settings import Settings
 from workers.stages.bench import (
     Bench,
@@ -49,14 +50,16 @@ from workers.stages.bench import (
     own_result,
 )
 from workers.stages.compiling import NOT_COMPILED, compiled_by_target
+from workers.stages.definition import WrittenPort, api_items, check_done, judged_items, work
 from workers.stages.gate import SNAPSHOT_FILE, timing_budget_s, verdict_failure
 from workers.stages.problem import parse
 from workers.strategies.sweep import swept, with_tuned_sweep
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
-from workers.targets.module import CallVariant, PortedModule, ported_module
+from workers.targets.module import CallVariant, PortedModule, backward_name, forward_name, ported_module, with_backward
 from workers.targets.protocol import PortOrigin, PortTarget
 from workers.targets.table import TARGETS, origin_named, target_named
+from workers.targets.uses import ImportedName
 from workers.tree import Tree
 
 DEFAULTS = JobOptions()
@@ -72,7 +75,16 @@ class PortSubject:
     target: PortTarget
     problems: tuple[tuple[str, Problem], ...]
     contract: ApiContract
+    used: tuple[ImportedName, ...] = ()  # what other files of the package import of the port's module
     there: str | None = None  # the text of the port, where one is to be tuned that is there already
+
+    @property
+    def section(self) -> str:
+        """The name by which the port's launchers are called: another than the kernel's where others use such names."""
+        name = self.kernel.name
+        public = {symbol.name for symbol in (self.contract.forward, self.contract.backward) if symbol is not None}
+        taken = {forward_name(name), backward_name(name)} & (public | {use.name for use in self.used})
+        return f"{name}_tiled" if taken else name
 
     def form(self, problem: Problem, changes: Sequence[FileChange]) -> CandidateSource:
         """The port for the runner."""
@@ -103,7 +115,8 @@ def port_subject(kernel: str, given: ProblemText, tree: Tree, options: JobOption
     sources = target.problems(existing, tree) or ((existing.name, known_problem(given, existing, tree, chosen)),)
     problems = tuple((name, parse(source)) for name, source in sources)
     contract, *_ = [origin.contract(existing, problem, tree) for _, problem in problems]
-    return PortSubject(existing, origin, target, problems, contract, there)
+    used = target.used(existing, tree)
+    return PortSubject(existing, origin, target, problems, contract, used, there)
 
 
 def _check_tuning(kernel: ExistingKernel, target: PortTarget, layout: Layout, options: JobOptions) -> None:
@@ -159,11 +172,14 @@ class Port:
         context.note("reading the API of the operator")
         bench, request = open_bench(context), context.request
         given = port_subject(request.kernel, request.problem, bench.tree, request.options)
-        variants, module, written = _written(bench, given)
+        variants, module, written, refused = _written(bench, given)
         tuning = _tuned(bench, given, written) if request.options.tuned else Tuning(written)
         context.note("running the library's style check")
         changes, style = bench.gate.style("style", bench.layout, bench.tree, tuning.changes)
-        parities = tuple(_parity(bench, given, name, problem, changes) for name, problem in given.problems)
+        port, items = _checked_api(bench, given, variants, module, changes)
+        parities = tuple(
+            _parity(bench, given, name, problem, changes) for name, problem in given.problems if name not in refused
+        )
         source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
         measured = _measured(bench, given, changes) if tuning.settings or (request.options.tuned and module) else None
         tilings = given.target.tilings(given.problems[0][1], source) if module else ()
@@ -173,17 +189,29 @@ class Port:
             if given.target.name != "ascend"
             else ""
         )
+        if port is not None:
+            items += judged_items(
+                parities, port, tilings, lowered_kernels, compiled_kernels, buffer=bool(given.target.buffer_bits)
+            )
+            items += (
+                DoneItem(
+                    "the library's style check",
+                    style.passed,
+                    ", ".join(style.commands) if style.passed else style.log[-300:],
+                ),
+            )
+            check_done(given.kernel.name, items)
         summary = PortSummary(
             target=given.target.name,
             language=given.target.language,
             files=tuple(change.path for change in changes),
             api=_api(given, module, bench.tree),
-            narrowed=module.narrowed if module else (),
+            narrowed=_narrowed(given, module, refused),
             tilings=tilings,
             parities=parities,
             style=style,
             risks=(
-                *(_risks(given, module) if module else ()),
+                *(_risks(given, module, _narrowed(given, module, refused)) if module else ()),
                 *_overflows(given.target, lowered_kernels),
                 *([] if lowered_kernels or compiled_kernels or not module else [NOT_COMPILED[given.target.name]]),
                 *(given.target.impossible_here if measured is None or measured.predicted else ()),
@@ -198,6 +226,8 @@ class Port:
             settings=tuning.settings,
             benchmark=measured,
             notes=tuning.notes,
+            done=items,
+            work=work(variants[0], given.problems[0][1].workloads) if variants else (),
         )
         keep_json(context, "port.json", summary)
         context.artifact("problem.py", summary.problem_source.encode(), "text/x-python")
@@ -211,18 +241,61 @@ class Port:
         return StageResult(output, _updates(context, new, summary))
 
 
-Written = tuple[tuple[CallVariant, ...], PortedModule | None, tuple[FileChange, ...]]
+Refused = dict[str, str]  # by the name of a call, why the author does not write it
+PortFiles = tuple[tuple[CallVariant, ...], PortedModule | None, tuple[FileChange, ...], Refused]
 
 
-def _written(bench: Bench, given: PortSubject) -> Written:
-    """The kernels, the module around them, and the files of a new port; of one that is there its file as it is."""
+def _written(bench: Bench, given: PortSubject) -> PortFiles:
+    """The kernels, the module around them, and the files of a new port; of one that is there its file as it is.
+
+    The first call is the usual one, without which there is no port; of the others those are left out that the author refuses.
+    """
     if given.there is not None:
-        return (), None, (FileChange(given.target.path(given.kernel), given.there),)
-    variants = tuple(_variant(bench, given, name, problem) for name, problem in given.problems)
+        return (), None, (FileChange(given.target.path(given.kernel), given.there),), {}
+    answers = {name: _variant(bench, given, name, problem) for name, problem in given.problems}
+    variants = tuple(answer for answer in answers.values() if isinstance(answer, CallVariant))
+    refused = {name: answer.sentence for name, answer in answers.items() if isinstance(answer, AuthorRefusal)}
+    if given.problems[0][0] in refused:
+        message = f"`{given.kernel.name}` cannot be ported to `{given.target.name}`: {refused[given.problems[0][0]]}"
+        fix = "The compiler author is the only author of ports; what it takes is in docs/porting.md."
+        raise UserFacingError(Failure(FailureCode.refused, message, fix))
     module = ported_module(
-        given.kernel.name, given.contract, variants, given.target.free(given.contract), given.target.contiguous
+        given.section, given.contract, variants, given.target.free(given.contract), given.target.contiguous
     )
-    return variants, module, given.target.changes(given.kernel, module, given.contract, bench.tree)
+    return variants, module, given.target.changes(given.kernel, module, given.contract, bench.tree), refused
+
+
+def _checked_api(
+    bench: Bench,
+    given: PortSubject,
+    variants: tuple[CallVariant, ...],
+    module: PortedModule | None,
+    changes: tuple[FileChange, ...],
+) -> tuple[WrittenPort | None, tuple[DoneItem, ...]]:
+    """The written port, and the items of its definition of done that hold before it is judged; nothing of one that was there.
+
+    Raises:
+        UserFacingError: one does not hold.
+    """
+    if module is None:
+        return None, ()
+    source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
+    port = WrittenPort(
+        given.contract, replace(module, source=source), variants, given.used, given.problems[0][1].workloads
+    )
+    bench.context.note("running the port's own test: parameters, exports, both import forms")
+    arguments = ("-q", "--noconftest", "--import-mode=importlib", given.target.test_path(given.kernel.name))
+    ran = bench.gate.tests("api", SuiteRun("pytest", arguments, ("src",)), changes)
+    items = api_items(port, ran)
+    check_done(given.kernel.name, items)
+    return port, items
+
+
+def _narrowed(given: PortSubject, module: PortedModule | None, refused: Mapping[str, str]) -> tuple[str, ...]:
+    """Parameters of which the port takes some values alone, and calls that it does not take, with the reason."""
+    calls = dict(given.problems)
+    left_out = (f"no call as {calls[name].call}: {why}" for name, why in refused.items())
+    return (*(module.narrowed if module else ()), *left_out)
 
 
 @dataclass(frozen=True)
@@ -297,22 +370,27 @@ def _reproduce(given: PortSubject, brought: ProblemKind, *, tuned: bool) -> str:
     return shlex.join([*words, "--repo", ".", "--auto"])
 
 
-def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> CallVariant:
+def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> CallVariant | AuthorRefusal:
     bench.context.note(f"tracing the problem, and writing its kernels: {name}")
-    captured = bench.gate.capture(f"capture-{name}", problem.source).result
-    if captured.graph is None:
-        failure = Failure(
-            FailureCode.problem, f"the problem cannot be used: {captured.error}", captured.fix, captured.line
-        )
-        raise UserFacingError(failure)
-    kernel = _named(given, name)
-    brief = Brief(kernel, problem, captured.graph, given.target.style(kernel))
-    answer = author_named(AuthorName.compiler).propose(brief)
+    kernel = given.section if len(given.problems) == 1 else f"{given.section}_{name}"
+    answer = _proposed(bench, f"capture-{name}", problem, kernel, given.target.style(kernel))
     if isinstance(answer, AuthorRefusal):
-        message = f"`{given.kernel.name}` cannot be ported to `{given.target.name}`: {answer.sentence}"
-        fix = "The compiler author is the only author of ports; what it takes is in docs/porting.md."
-        raise UserFacingError(Failure(FailureCode.refused, message, fix))
-    return CallVariant(kernel, problem, answer)
+        return answer
+    variant = CallVariant(kernel, problem, answer)
+    own = given.target.backward(given.kernel)
+    if own is None:
+        return variant
+    key, style = f"capture-{name}-backward", given.target.style(kernel, backward=True)
+    back = _proposed(bench, key, parse(own), f"{kernel}_gradient", style)
+    return back if isinstance(back, AuthorRefusal) else with_backward(variant, back)
+
+
+def _proposed(bench: Bench, key: str, problem: Problem, name: str, style: SourceStyle) -> Proposal | AuthorRefusal:
+    captured = bench.gate.capture(key, problem.source).result
+    if captured.graph is None:
+        message = f"the problem cannot be used: {captured.error}"
+        raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
+    return author_named(AuthorName.compiler).propose(Brief(name, problem, captured.graph, style))
 
 
 def _named(given: PortSubject, problem_name: str) -> str:
@@ -336,9 +414,7 @@ def _api(given: PortSubject, module: PortedModule | None, tree: Tree) -> tuple[P
     rows = [PortedName(contract.function, True, f"forward({taken}); {len(contract.gradients)} gradients")]
     if module is None:
         return tuple(rows)
-    for symbol in module.symbols:
-        note = "the same arguments and results" if symbol.source else symbol.why_not
-        rows.append(PortedName(symbol.name, symbol.source is not None, note))
+    rows += [PortedName(symbol.name, symbol.source is not None, symbol.note) for symbol in module.symbols]
     rows += [
         PortedName(name, False, "not ported: the default stays")
         for name in given.origin.unported(given.kernel, contract, tree)
@@ -370,12 +446,12 @@ def _overflows(target: PortTarget, kernels: tuple[LoweredKernel, ...]) -> tuple[
     )
 
 
-def _risks(given: PortSubject, module: PortedModule) -> tuple[str, ...]:
+def _risks(given: PortSubject, module: PortedModule, narrowed: Iterable[str]) -> tuple[str, ...]:
     """The failure patterns of ports that the source shows, each with its fix."""
     contract, risks = given.contract, []
     if contract.distributed:
         risks.append("`forward` takes distributed tensors apart and the port's does not: hand it local tensors.")
-    risks += [f"It takes {text} alone; other values raise `NotImplementedError`." for text in module.narrowed]
+    risks += [f"It takes {text} alone; other values raise `NotImplementedError`." for text in narrowed]
     risks += [
         f"`{s.name}` is not exported, so that a direct caller stays on the default backend's kernels."
         for s in module.symbols
