@@ -177,8 +177,11 @@ class Port:
         context.note("running the library's style check")
         changes, style = bench.gate.style("style", bench.layout, bench.tree, tuning.changes)
         port, items = _checked_api(bench, given, variants, module, changes)
+        taken = tuple((name, problem) for name, problem in given.problems if name not in refused)
+        alone = _alone(given, variants) if module is not None and module.calls else (None,) * len(taken)
         parities = tuple(
-            _parity(bench, given, name, problem, changes) for name, problem in given.problems if name not in refused
+            _parity(bench, given, name, problem, _with_port(given, changes, own))
+            for (name, problem), own in zip(taken, alone, strict=True)
         )
         source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
         measured = _measured(bench, given, changes) if tuning.settings or (request.options.tuned and module) else None
@@ -289,6 +292,22 @@ def _checked_api(
     items = api_items(port, ran)
     check_done(given.kernel.name, items)
     return port, items
+
+
+def _alone(given: PortSubject, variants: tuple[CallVariant, ...]) -> tuple[str, ...]:
+    """The port with one of its calls each: what it does in another call is no part of a verdict, which would miss it.
+
+    That the whole port chooses among the same kernels as its calls say is shown by its own test.
+    """
+    contract, target = given.contract, given.target
+    modules = (
+        ported_module(given.section, contract, (one,), target.free(contract), target.contiguous) for one in variants
+    )
+    return tuple(module.source for module in modules)
+
+
+def _with_port(given: PortSubject, changes: tuple[FileChange, ...], source: str | None) -> tuple[FileChange, ...]:
+    return changes if source is None else _with(changes, given.target.path(given.kernel), source)
 
 
 def _narrowed(given: PortSubject, module: PortedModule | None, refused: Mapping[str, str]) -> tuple[str, ...]:

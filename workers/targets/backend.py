@@ -229,9 +229,12 @@ class Backend(Implementation):
             inside=self.inside.removesuffix("/ops"),
             device=self.device,
             selected=self.selected,
-            registered=""
+            more=""
             if by_operation is None
             else REGISTERED.format(name=kernel.name, impl=by_operation.impl, module=by_operation.module(kernel.name)),
+            chosen=CHOSEN.format(calls=_calls(module), function=contract.function, package=self.module(kernel))
+            if module.calls
+            else "",
             needs=f'    pytest.importorskip("{self.needs}")\n' if self.needs else "",
         )
 
@@ -258,6 +261,37 @@ def _refused(message: str, fix: str) -> UserFacingError:
     return UserFacingError(Failure(FailureCode.layout, message, fix))
 
 
+def _calls(module: PortedModule) -> str:
+    rows = [f'    ("{launcher}", {tuple_of(arguments)}),\n' for launcher, arguments in module.calls]
+    return "".join(["(\n", *rows, ")"])
+
+
+CHOSEN = """
+port = importlib.import_module("{package}")
+CALLS = {calls}
+
+
+class Reached(Exception):
+    pass
+
+
+def reaching(name):
+    def launcher(*arguments):
+        raise Reached(name)
+
+    return launcher
+
+
+for name, _ in CALLS:
+    setattr(port, name, reaching(name))
+for name, arguments in CALLS:
+    try:
+        port.{function}.forward(types.SimpleNamespace(), *arguments)
+    except Reached as reached:
+        assert str(reached) == name, (name, arguments)
+    else:
+        raise AssertionError(arguments)
+"""
 REGISTERED = """\
 registry = importlib.import_module("liger_kernel.backends.registry")
 impl = registry.get_registered("{name}", "{impl}")
@@ -310,7 +344,7 @@ importlib.import_module("{exporting}")
 for name in {exports}:
     assert getattr(package, name).__module__ == "{package}", name
 assert module.{function}.__module__ == "liger_kernel.ops.{name}"
-{registered}"""
+{more}{chosen}"""
 
 
 def parameters(path, method):

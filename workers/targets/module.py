@@ -16,6 +16,7 @@ from workers.targets.contract import ApiContract, Parameter, SymbolContract
 
 CONTEXT = "ctx."
 ANY = "a value"
+GIVEN = '"given"'
 INDENT = "    "
 
 
@@ -52,6 +53,8 @@ class PortedModule:
     symbols: tuple[PortedSymbol, ...]
     narrowed: tuple[str, ...]  # parameters of which it takes some values alone, with those values
     saved: tuple[str, ...] = ()  # tensors kept for backward, by the names that forward has for them
+    # Where forward chooses among kernels: each of its calls, as sources with GIVEN for what is no constant, by the launcher's name.
+    calls: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,17 @@ class _Writer:
         blocks = ["\n".join(head), *dict.fromkeys(sections), *defined, self._function()]
         exports = (self.contract.function, *(symbol.name for symbol in symbols if symbol.source))
         saved = dict.fromkeys(self._names(one).get(n, one.argument(n)) for one in self.bound for n in self._kept(one))
-        return PortedModule("\n\n\n".join(blocks) + "\n", exports, symbols, self.narrowed, tuple(saved))
+        source = "\n\n\n".join(blocks) + "\n"
+        return PortedModule(source, exports, symbols, self.narrowed, tuple(saved), self._calls())
+
+    def _calls(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        if len({one.variant.name for one in self.bound}) == 1:
+            return ()
+        names = [parameter.name for parameter in self.contract.parameters]
+        return tuple(
+            (forward_name(one.variant.name), tuple(one.constants.get(name, GIVEN) for name in names))
+            for one in self.bound
+        )
 
     @cached_property
     def discriminating(self) -> tuple[str, ...]:
