@@ -162,6 +162,7 @@ def _tilings(summary: PortSummary) -> str:
     lowered = [
         f"{code(kernel.name, 80)} compiles with {inline(summary.language, 40)} to linalg: {kernel.copies} copies of whole tiles, "
         f"at most {kernel.bits:,} bits of tiles alive"
+        + (f", {kernel.buffered_bits:,} with second buffers" if kernel.buffered_bits else "")
         for kernel in summary.lowered
     ]
     if not summary.buffer_bits:

@@ -277,11 +277,15 @@ class KernelTiling:
 
 @dataclass(frozen=True)
 class LoweredKernel:
-    """A kernel that the target's compiler took; ``bits`` of its tiles are alive at once, counted in what it was lowered to."""
+    """A kernel that the target's compiler took; ``bits`` of its tiles are alive at once, counted in what it was lowered to.
+
+    ``buffered_bits`` are those with a second buffer of each tile that a loop moves, as the compiler keeps it where it fits.
+    """
 
     name: str
     bits: int
     copies: int  # between memory and the buffer, each of a whole tile
+    buffered_bits: int = 0
 
 
 @dataclass(frozen=True)

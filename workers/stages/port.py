@@ -457,11 +457,15 @@ def _lowered(
 
 
 def _overflows(target: PortTarget, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:
+    fix = "if its compiler reports an overflow, raise the memory multiplier of its launcher"
+    most = f"of the {target.buffer_bits:,} of the buffer"
+    without = f"with second buffers: {fix}, or set `multibuffer=False`"
     return tuple(
-        f"`{kernel.name}` may need {kernel.bits:,} bits of the {target.buffer_bits:,} of the buffer: if its compiler reports an "
-        "overflow, raise the memory multiplier of its launcher."
-        for kernel in kernels
+        f"`{kernel.name}` may need {kernel.bits:,} bits {most}: {fix}."
         if kernel.bits > target.buffer_bits
+        else f"`{kernel.name}` may need {kernel.buffered_bits:,} bits {most} {without}."
+        for kernel in kernels
+        if max(kernel.bits, kernel.buffered_bits) > target.buffer_bits
     )
 
 
