@@ -165,10 +165,11 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
         module.__file__ = str(path)
         exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - definitions alone, see device_functions
         linecache.checkcache(str(path))
-        return {"kernels": [{"name": kernel["name"], **_one(vars(module), kernel)} for kernel in request["kernels"]]}
+        return {"kernels": [{"name": kernel["name"], **one_lowered(vars(module), kernel)} for kernel in request["kernels"]]}
 
 
-def _one(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:
+def one_lowered(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:
+    """What became of one kernel."""
     try:
         lowered = lower(functions, kernel["name"], kernel["signature"], kernel["constants"])
     except subprocess.CalledProcessError as error:
