@@ -290,11 +290,12 @@ class LoweredKernel:
 
 @dataclass(frozen=True)
 class Parity:
-    """The verdict on one way to call a port."""
+    """The verdict on one way to call a port; ``largest`` is its largest error, as a share of what is allowed."""
 
     name: str
     call: str
     verdict: Verdict
+    largest: float | None = None
 
 
 @dataclass(frozen=True)

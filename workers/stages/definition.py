@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpu_runner.contracts import CaseOutcome, Status, TestCase, TestsResult, Workload
+from gpu_runner.contracts import CaseOutcome, Check, Status, TestCase, TestsResult, Workload
 from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
 from workers.contracts import (
     DoneItem,
@@ -172,6 +172,62 @@ def _tiled(source: str, tilings: Sequence[KernelTiling]) -> list[DoneItem]:
         ),
         DoneItem("parallel and balanced", not lacking, loops),
     ]
+
+
+FEW_CORES, SMALL_ROW, DRIFTING = 0.5, 1024, 0.5
+SYNCHRONIZING = (".item()", ".tolist()", ".cpu()", "torch.equal(", "synchronize(")
+
+
+def patterns(
+    source: str, tilings: Sequence[KernelTiling], parities: Sequence[Parity], stays: Iterable[ImportedName], cores: int
+) -> tuple[str, ...]:
+    """The failure patterns of ports that a port shows, each with its fix."""
+    found = [
+        f"`{path}` imports {_names(names)} from the operator's own module, so that it stays with the default where the port is"
+        " selected: import from the package there to take the port."
+        for path, names in _by_path(stays).items()
+    ]
+    found += [
+        f"`{tiling.kernel}` has work for {tiling.programs} of {cores} cores at {tiling.workload}: no gain is to be expected there;"
+        " give it smaller tiles, or split rows."
+        for tiling in tilings
+        if tiling.programs < FEW_CORES * cores
+    ]
+    found += [
+        f"`{tiling.kernel}` takes one row of {tiling.columns} columns at a time at {tiling.workload}: several rows in a block"
+        " would move more at once; lower the memory multiplier."
+        for tiling in tilings
+        if tiling.rows == 1 and tiling.tiles > cores and 1 < tiling.columns < SMALL_ROW
+    ]
+    found += [
+        f"Errors of `{parity.name}` reach {parity.largest:.0%} of what is allowed: look where statistics are added up, where"
+        " results are cast, and whether backward takes the branch that forward took."
+        for parity in parities
+        if parity.largest is not None and parity.largest > DRIFTING
+    ]
+    found += [
+        f"A launcher calls `{word}`, which waits for the device: kernels of one operator then no longer follow each other."
+        for word in SYNCHRONIZING
+        if word in source
+    ]
+    default = [
+        line for line in source.splitlines() if line.startswith("from ") and ".ops." in line and "_kernel" in line
+    ]
+    found += [f"`{line}` takes kernels of another module: write them for this device too." for line in default]
+    return tuple(found)
+
+
+def largest_error(checks: Iterable[Check]) -> float | None:
+    """The largest error of values and gradients, as a share of what is allowed."""
+    shares = [check.error / check.allowed for check in checks if check.error is not None and check.allowed]
+    return max(shares, default=None)
+
+
+def _by_path(names: Iterable[ImportedName]) -> dict[str, list[str]]:
+    found = dict[str, list[str]]()
+    for each in names:
+        found.setdefault(each.path, []).append(each.name)
+    return found
 
 
 def check_done(kernel: str, items: Iterable[DoneItem]) -> None:

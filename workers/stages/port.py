@@ -50,10 +50,19 @@ from workers.stages.bench import (
     own_result,
 )
 from workers.stages.compiling import NOT_COMPILED, compiled_by_target
-from workers.stages.definition import WrittenPort, api_items, check_done, judged_items, work
+from workers.stages.definition import (
+    WrittenPort,
+    api_items,
+    check_done,
+    judged_items,
+    largest_error,
+    patterns,
+    work,
+)
 from workers.stages.gate import SNAPSHOT_FILE, timing_budget_s, verdict_failure
 from workers.stages.problem import parse
 from workers.strategies.sweep import swept, with_tuned_sweep
+from workers.targets.ascend import CORES
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant, PortedModule, backward_name, forward_name, ported_module, with_backward
@@ -76,6 +85,9 @@ class PortSubject:
     problems: tuple[tuple[str, Problem], ...]
     contract: ApiContract
     used: tuple[ImportedName, ...] = ()  # what other files of the package import of the port's module
+    stays: tuple[
+        ImportedName, ...
+    ] = ()  # what other files import of the default's module, which the port does not replace
     there: str | None = None  # the text of the port, where one is to be tuned that is there already
 
     @property
@@ -115,8 +127,8 @@ def port_subject(kernel: str, given: ProblemText, tree: Tree, options: JobOption
     sources = target.problems(existing, tree) or ((existing.name, known_problem(given, existing, tree, chosen)),)
     problems = tuple((name, parse(source)) for name, source in sources)
     contract, *_ = [origin.contract(existing, problem, tree) for _, problem in problems]
-    used = target.used(existing, tree)
-    return PortSubject(existing, origin, target, problems, contract, used, there)
+    used, stays = target.used(existing, tree), target.stays(existing, tree)
+    return PortSubject(existing, origin, target, problems, contract, used, stays, there)
 
 
 def _check_tuning(kernel: ExistingKernel, target: PortTarget, layout: Layout, options: JobOptions) -> None:
@@ -216,6 +228,11 @@ class Port:
             risks=(
                 *(_risks(given, module, _narrowed(given, module, refused)) if module else ()),
                 *_overflows(given.target, lowered_kernels),
+                *(
+                    patterns(source, tilings, parities, given.stays, CORES)
+                    if given.target.buffer_bits and module
+                    else ()
+                ),
                 *([] if lowered_kernels or compiled_kernels or not module else [NOT_COMPILED[given.target.name]]),
                 *(given.target.impossible_here if measured is None or measured.predicted else ()),
             ),
@@ -423,7 +440,7 @@ def _parity(bench: Bench, given: PortSubject, name: str, problem: Problem, chang
     verdict = bench.gate.verify(f"verify-{name}", problem, given.form(problem, changes), lasting=False)
     if verdict.status is not Status.passed:
         raise UserFacingError(replace(verdict_failure(verdict, "compiler"), fix=NOT_PUSHED))
-    return Parity(name, problem.call or "", replace(verdict, checks=()))
+    return Parity(name, problem.call or "", replace(verdict, checks=()), largest_error(verdict.checks))
 
 
 def _api(given: PortSubject, module: PortedModule | None, tree: Tree) -> tuple[PortedName, ...]:

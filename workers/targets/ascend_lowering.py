@@ -165,7 +165,9 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
         module.__file__ = str(path)
         exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - definitions alone, see device_functions
         linecache.checkcache(str(path))
-        return {"kernels": [{"name": kernel["name"], **one_lowered(vars(module), kernel)} for kernel in request["kernels"]]}
+        return {
+            "kernels": [{"name": kernel["name"], **one_lowered(vars(module), kernel)} for kernel in request["kernels"]]
+        }
 
 
 def one_lowered(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:

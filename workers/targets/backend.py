@@ -82,6 +82,9 @@ ANOTHER_CALL = "Give the problem with a CALL that it takes, below the command or
 DEFAULT = Implementation(DEFAULT_OPERATORS, "")
 
 
+IMPLEMENTATIONS = ("cute", "cutedsl", "cutile")  # folders of the default's that hold operators in another language
+
+
 @dataclass(frozen=True)
 class Backend(Implementation):
     """An implementation that operators are ported to."""
@@ -152,6 +155,12 @@ class Backend(Implementation):
     def used(self, kernel: ExistingKernel, tree: Tree) -> tuple[ImportedName, ...]:
         """What other files of the package import of a port's module."""
         return uses(tree, f"src/{paths.PACKAGE}", self.module(kernel))
+
+    def stays(self, kernel: ExistingKernel, tree: Tree) -> tuple[ImportedName, ...]:
+        """What files outside of implementations import of the default operator's module: they stay with it."""
+        named = uses(tree, f"src/{paths.PACKAGE}", f"{DEFAULT.package}.{kernel.name}")
+        other = (f"{paths.OPS}/backends/", paths.OPS_EXPORTS, *(f"{paths.OPS}/{name}/" for name in IMPLEMENTATIONS))
+        return tuple(use for use in named if not use.path.startswith(other))
 
     def problems(self, kernel: ExistingKernel, tree: Tree) -> tuple[tuple[str, str], ...]:
         """The calls that the library's models make, where they are more than one."""

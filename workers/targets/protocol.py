@@ -79,6 +79,10 @@ class PortTarget(PortOrigin, Protocol):
         """What other files of the package import of a port's module."""
         ...
 
+    def stays(self, kernel: ExistingKernel, tree: Tree) -> tuple[ImportedName, ...]:
+        """What files outside of implementations import of the default operator's module."""
+        ...
+
     def problems(self, kernel: ExistingKernel, tree: Tree) -> tuple[tuple[str, str], ...]:
         """The calls to port, by name, each as a problem's source; empty where the library's own problem is the only one."""
         ...

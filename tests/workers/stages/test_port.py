@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpu_runner.contracts import CaptureResult, CaseOutcome, Status, TestCase, TestsResult, from_json
+from gpu_runner.contracts import CaptureResult, CaseOutcome, Check, Status, TestCase, TestsResult, from_json
 from tests.workers.compiler.captured import captured
 from tests.workers.stages.answers import PASSED
 from tests.workers.stages.context import Answers, FakeContext, optimizing
@@ -19,6 +19,8 @@ from workers.contracts import (
     CommitUpdate,
     FailureCode,
     FileChange,
+    KernelTiling,
+    Parity,
     PortSummary,
     ProblemKind,
     ProblemText,
@@ -27,11 +29,12 @@ from workers.contracts import (
 )
 from workers.layouts.table import layout_named
 from workers.stages.bench import known_problem
-from workers.stages.definition import RESOLVES
+from workers.stages.definition import RESOLVES, largest_error, patterns
 from workers.stages.port import Port
 from workers.targets.ascend import ASCEND, EXPORTS, JUDGED_TILE, UB_MANAGER
 from workers.targets.liger_cutedsl import CUTEDSL
 from workers.targets.liger_cutile import CUTILE
+from workers.targets.uses import ImportedName
 from workers.tree import Tree
 
 BACKEND = {
@@ -327,3 +330,28 @@ def test_what_was_shown_and_what_only_the_device_can_say_is_in_the_summary() -> 
 def test_an_implementation_that_nothing_selects_is_refused() -> None:
     failed = failure(porting(tree=library(**{ASCEND.selecting: "x = 1\n"})))
     assert f"nothing in `{ASCEND.selecting}` registers `ascend` for the device `npu`" in failed.message
+
+
+def test_failure_patterns_that_a_port_shows_are_named_with_their_fix() -> None:
+    few = KernelTiling("k", "T=4", 2.0, 1, 512, 4, 0, 90)
+    drifting = Parity("softmax", "call", PASSED, largest_error([Check("values", "T=4", True, error=0.8, allowed=1.0)]))
+    stays = (ImportedName("_softmax_forward", "src/ops/attention.py"),)
+    source = "from lab.ops.other import _softmax_kernel\n\n\ndef launch(x):\n    return x.max().item()\n"
+    found = patterns(source, (few,), (drifting,), stays, 40)
+    for words in (
+        "`src/ops/attention.py` imports `_softmax_forward` from the operator's own module",
+        "has work for 4 of 40 cores at T=4",
+        "takes one row of 512 columns at a time",
+        "reach 80% of what is allowed",
+        "calls `.item()`",
+        "`from lab.ops.other import _softmax_kernel` takes kernels of another module",
+    ):
+        assert sum(words in sentence for sentence in found) == 1, words
+    right = (KernelTiling("k", "T=4096", 2.0, 4, 512, 40, 0, 90),)
+    assert patterns("def launch(x):\n    return x\n", right, (replace(drifting, largest=0.1),), (), 40) == ()
+
+
+def test_callers_that_stay_with_the_default_are_in_the_report() -> None:
+    caller = "from liger_kernel.ops.geglu import geglu_forward\n"
+    summary, _ = ported(porting(tree=library(**{"src/liger_kernel/ops/mlp.py": caller})))
+    assert any("`src/liger_kernel/ops/mlp.py` imports `geglu_forward`" in risk for risk in summary.risks)
