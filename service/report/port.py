@@ -10,7 +10,8 @@ from service.report.verdicts import repetition, style_section, verdict_section, 
 from workers.contracts import DEFAULT_OPERATORS, JobView, PortSummary
 
 NOT_MEASURED = {
-    "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there.",
+    "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there, by the library's "
+    "benchmark script under `msprof`.",
     "cutile": "Not measured. The sizes of the table above are the shape groups to time.",
     "cutedsl": "Not measured. The sizes of the table above are the shape groups to time.",
 }
