@@ -14,6 +14,8 @@ NOT_MEASURED = {
     "benchmark script under `msprof`.",
     "cutile": "Not measured. The sizes of the table above are the shape groups to time.",
     "cutedsl": "Not measured. The sizes of the table above are the shape groups to time.",
+    "rocm": "Not measured: no GPU of AMD took part. The sizes of the definition of done are the shape groups to time there.",
+    "xpu": "Not measured: no GPU of Intel took part. The sizes of the definition of done are the shape groups to time there.",
 }
 
 
@@ -130,6 +132,12 @@ def _optimizations(summary: PortSummary) -> list[str]:
         return [
             "A thread takes vectors of 16 bytes where rows and tensors begin at multiples of them, else single elements.",
             "A row is reduced by shuffles within warps and one number of each warp in shared memory; it stays in registers.",
+            "Statistics and sums are kept in float32; results are cast where they are stored.",
+        ]
+    if not summary.buffer_bits:
+        return [
+            "Blocks and warps come from the library's own `calculate_settings`, which knows the device.",
+            "Where sums over rows are kept, each program of a grid of the device's processors strides over rows.",
             "Statistics and sums are kept in float32; results are cast where they are stored.",
         ]
     several = any(tiling.rows > 1 for tiling in summary.tilings)

@@ -49,7 +49,7 @@ from workers.stages.bench import (
     open_bench,
     own_result,
 )
-from workers.stages.compiling import NOT_COMPILED, compiled_by_target
+from workers.stages.compiling import ARCHITECTURES, NO_COMPILER, NOT_COMPILED, compiled_by_target
 from workers.stages.definition import (
     WrittenPort,
     api_items,
@@ -201,7 +201,7 @@ class Port:
         lowered_kernels = _lowered(bench, source, variants, tilings) if given.target.name == "ascend" else ()
         compiled_kernels = (
             compiled_by_target(given.target.name, bench.context, [(one.problem, one.proposal) for one in variants])
-            if given.target.name != "ascend"
+            if given.target.name in ARCHITECTURES
             else ""
         )
         if port is not None:
@@ -233,7 +233,11 @@ class Port:
                     if given.target.buffer_bits and module
                     else ()
                 ),
-                *([] if lowered_kernels or compiled_kernels or not module else [NOT_COMPILED[given.target.name]]),
+                *(
+                    []
+                    if lowered_kernels or compiled_kernels or not module
+                    else [NOT_COMPILED.get(given.target.name, NO_COMPILER)]
+                ),
                 *(given.target.impossible_here if measured is None or measured.predicted else ()),
             ),
             problem_source=given.problems[0][1].source,

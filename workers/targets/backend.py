@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from gpu_runner.contracts import CandidateSource, Problem, Workload
 from workers.authors.protocol import SourceStyle
-from workers.contracts import DEFAULT_OPERATORS, Failure, FailureCode, FileChange, UserFacingError
+from workers.contracts import DEFAULT_OPERATORS, Failure, FailureCode, FileChange, KernelTiling, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form
 from workers.layouts.liger import paths
 from workers.layouts.protocol import ExistingKernel
@@ -22,6 +22,7 @@ from workers.targets.uses import ImportedName, uses
 from workers.tree import Tree
 
 # Parameters of Liger's Functions that choose memory or launches: where gradients are written, how rows are shared out.
+REGISTRY = f"{paths.OPS}/backends/registry.py"
 FREE = frozenset({"in_place", "row_mode"})
 
 
@@ -96,6 +97,11 @@ class Backend(Implementation):
     device: str  # of which ``infer_device`` speaks where the package resolves to the implementation
     selected: str = ""  # the value of LIGER_KERNEL_IMPL there; empty where the device selects it
     registration: Registration | None = None  # by operation, where the library's functional API dispatches to it
+    schedules: str = ""  # of the compiler author; those of its own name where it is empty
+    # Of an implementation that a port brings where it is not there: an import and a condition of its registration.
+    guard: tuple[str, str] | None = None
+    prepare: str = ""  # what the test does to be where the implementation is selected
+    replaced: tuple[tuple[str, str], ...] = ()  # in what the author writes, for this device
     needs: str = ""  # the module without which it cannot be imported, and nothing stands in for
     buffer_bits: int = 0
     has_settings: bool = True
@@ -122,7 +128,8 @@ class Backend(Implementation):
         """
         if kernel.path != paths.ops_path(kernel.name):
             raise _refused(f"`{kernel.path}` is no operator of `{paths.OPS}`", "Port an operator that lies there.")
-        needed = (*(path for path, _ in self.stand_ins), self.exports)
+        own = (self.exports,) if self.guard is None else (REGISTRY,)
+        needed = (*(path for path, _ in self.stand_ins), *own)
         lacking = [path for path in needed if tree.read(path) is None]
         if lacking:
             raise UserFacingError(
@@ -130,7 +137,7 @@ class Backend(Implementation):
                     FailureCode.missing, f"the repository has no `{lacking[0]}`", f"{self.since}; a port goes into it."
                 )
             )
-        if not self._is_selected(tree):
+        if not self._is_selected(tree) and (self.guard is None or tree.exists(self.selecting)):
             message = f"nothing in `{self.selecting}` registers `{self.name}` for the device `{self.device}`"
             fix = "Register it there, as `ops/backends/registry.py` describes: `liger_kernel.ops` selects no port otherwise."
             raise UserFacingError(Failure(FailureCode.layout, message, fix))
@@ -151,6 +158,21 @@ class Backend(Implementation):
         calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
         registering = [ast.unparse(node) for node in calls if ast.unparse(node.func).startswith("register_")]
         return any(f"'{self.device}'" in text and f"'{self.name}'" in text for text in registering)
+
+    @property
+    def _selection(self) -> str:
+        assert self.guard is not None, "the library brings its own otherwise"
+        needed, condition = self.guard
+        call = (
+            f'register_impl(ImplInfo(name="{self.name}", devices=("{self.device}",), default_devices=("{self.device}",), '
+            'module_path=f"{__name__}.ops"))'
+        )
+        registry = f"{paths.PACKAGE}.ops.backends.registry"
+        head = [needed, ""] if needed else []
+        body = [f"if {condition}:", f"    {call}"] if condition else [call]
+        return "\n".join(
+            [*head, f"from {registry} import ImplInfo", f"from {registry} import register_impl", "", *body, ""]
+        )
 
     def used(self, kernel: ExistingKernel, tree: Tree) -> tuple[ImportedName, ...]:
         """What other files of the package import of a port's module."""
@@ -174,7 +196,9 @@ class Backend(Implementation):
     def style(self, name: str, *, backward: bool = False) -> SourceStyle:
         """Sections without a class: the Function has the API that is ported."""
         forward = backward_name(name) if backward else forward_name(name)
-        return SourceStyle("", forward, backward_name(name), helpers=self.helpers, section=True, target=self.name)
+        return SourceStyle(
+            "", forward, backward_name(name), helpers=self.helpers, section=True, target=self.schedules or self.name
+        )
 
     def free(self, contract: ApiContract) -> tuple[str, ...]:
         """Parameters that choose memory or launches, and change no values."""
@@ -189,6 +213,9 @@ class Backend(Implementation):
             UserFacingError: the exporting file has no import to insert next to.
         """
         exports = tree.read(self.exports) or ""
+        if not exports and self.guard is not None:
+            first = Import(f"{self.package}.{kernel.name}", module.exports[0])
+            exports = f'"""Operators in {self.language}."""\n\n{first.line()}\n\n__all__ = [\n    "{first.name}",\n]\n'
         for name in module.exports:
             try:
                 exports = with_import(exports, Import(f"{self.package}.{kernel.name}", name))
@@ -199,9 +226,17 @@ class Backend(Implementation):
             exports = with_listed_name(exports, name)
         registered = self._registered(kernel, contract, tree)
         known = self.registration is not None and tree.overlaid(registered).exists(self.registration.path(kernel.name))
+        source = module.source
+        for before, after in self.replaced:
+            source = source.replace(before, after)
         return (
-            FileChange(self.path(kernel), module.source),
+            FileChange(self.path(kernel), source),
             FileChange(self.exports, exports),
+            *(
+                ()
+                if self.guard is None or tree.exists(self.selecting)
+                else (FileChange(self.selecting, self._selection),)
+            ),
             *registered,
             FileChange(self.test_path(kernel.name), self._test_source(kernel, module, contract, registered=known)),
         )
@@ -222,6 +257,10 @@ class Backend(Implementation):
             made, screened=tuple(path for path in made.screened if path not in {change.path for change in standing_in})
         )
 
+    def tilings(self, problem: Problem, source: str) -> tuple[KernelTiling, ...]:
+        """None: launchers of Triton for GPUs choose their blocks by the width of a row."""
+        return ()
+
     def _test_source(
         self, kernel: ExistingKernel, module: PortedModule, contract: ApiContract, *, registered: bool
     ) -> str:
@@ -237,6 +276,7 @@ class Backend(Implementation):
             exporting=self.package,
             inside=self.inside.removesuffix("/ops"),
             device=self.device,
+            prepare=f"import torch\n\n{self.prepare}\n" if self.prepare else "",
             selected=self.selected,
             more=""
             if by_operation is None
@@ -329,7 +369,7 @@ import pathlib
 import sys
 import types
 
-import liger_kernel.utils
+{prepare}import liger_kernel.utils
 
 liger_kernel.utils.infer_device = lambda: "{device}"
 folder = pathlib.Path(liger_kernel.utils.__file__).parent / "ops" / "{inside}"

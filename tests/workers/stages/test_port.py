@@ -32,9 +32,12 @@ from workers.stages.bench import known_problem
 from workers.stages.definition import RESOLVES, largest_error, patterns
 from workers.stages.port import Port
 from workers.targets.ascend import ASCEND, EXPORTS, JUDGED_TILE, UB_MANAGER
+from workers.targets.backend import REGISTRY, Backend
 from workers.targets.liger_cutedsl import CUTEDSL
 from workers.targets.liger_cutile import CUTILE
+from workers.targets.rocm import ROCM
 from workers.targets.uses import ImportedName
+from workers.targets.xpu import XPU
 from workers.tree import Tree
 
 BACKEND = {
@@ -355,3 +358,35 @@ def test_callers_that_stay_with_the_default_are_in_the_report() -> None:
     caller = "from liger_kernel.ops.geglu import geglu_forward\n"
     summary, _ = ported(porting(tree=library(**{"src/liger_kernel/ops/mlp.py": caller})))
     assert any("`src/liger_kernel/ops/mlp.py` imports `geglu_forward`" in risk for risk in summary.risks)
+
+
+@pytest.mark.parametrize(
+    ("target", "written", "absent"),
+    [
+        (ROCM, "if torch.version.hip is not None:\n", 'device.type == "xpu"'),
+        (XPU, 'default_devices=("xpu",)', "torch.cuda.get_device_properties"),
+    ],
+)
+def test_a_port_to_another_gpu_brings_its_implementation_where_there_is_none(
+    target: Backend, written: str, absent: str
+) -> None:
+    tree = library(**{REGISTRY: "x = 1\n"})
+    summary, texts = ported(porting(tree=tree, to=target.name))
+    assert list(texts) == [
+        target.port_path("geglu"),
+        target.exports,
+        target.selecting,
+        f"test/backends/test_{target.name}_geglu.py",
+    ]
+    assert written in texts[target.selecting] and absent not in texts[target.port_path("geglu")]
+    assert '"LigerGELUMulFunction"' in texts[target.exports]
+    assert "from liger_kernel.ops.utils import calculate_settings" in texts[target.port_path("geglu")]
+    assert summary.tilings == () and False not in {item.holds for item in summary.done}
+    exports = BACKEND[EXPORTS].replace("_ascend", f"_{target.name}")
+    again = library(**{REGISTRY: "x = 1\n", target.selecting: texts[target.selecting], target.exports: exports})
+    assert target.selecting not in ported(porting(tree=again, to=target.name))[1], "it is registered already"
+
+
+def test_a_library_without_a_registry_of_implementations_is_told_what_brings_it() -> None:
+    failed = failure(porting(to="rocm"))
+    assert failed.message == f"the repository has no `{REGISTRY}`" and "since 0.8" in failed.fix
