@@ -281,7 +281,12 @@ class Backend(Implementation):
             more=""
             if by_operation is None
             else REGISTERED.format(name=kernel.name, impl=by_operation.impl, module=by_operation.module(kernel.name)),
-            chosen=CHOSEN.format(calls=_calls(module), function=contract.function, package=self.module(kernel))
+            chosen=CHOSEN.format(
+                calls=_calls(module),
+                function=contract.function,
+                package=self.module(kernel),
+                upstream=tuple_of('"given"' for _ in contract.upstream),
+            )
             if module.calls
             else "",
             needs=f'    pytest.importorskip("{self.needs}")\n' if self.needs else "",
@@ -311,7 +316,10 @@ def _refused(message: str, fix: str) -> UserFacingError:
 
 
 def _calls(module: PortedModule) -> str:
-    rows = [f'    ("{launcher}", {tuple_of(arguments)}),\n' for launcher, arguments in module.calls]
+    rows = [
+        f'    ({tuple_of(each.arguments)}, "{each.forward}", "{each.backward}", {each.saved}),\n'
+        for each in module.calls
+    ]
     return "".join(["(\n", *rows, ")"])
 
 
@@ -324,6 +332,14 @@ class Reached(Exception):
     pass
 
 
+class Context:
+    def __init__(self, n_saved):
+        self.saved_tensors = ("given",) * n_saved
+
+    def __getattr__(self, name):
+        return "given"
+
+
 def reaching(name):
     def launcher(*arguments):
         raise Reached(name)
@@ -331,15 +347,20 @@ def reaching(name):
     return launcher
 
 
-for name, _ in CALLS:
-    setattr(port, name, reaching(name))
-for name, arguments in CALLS:
+def reached(method, *arguments):
     try:
-        port.{function}.forward(types.SimpleNamespace(), *arguments)
-    except Reached as reached:
-        assert str(reached) == name, (name, arguments)
-    else:
-        raise AssertionError(arguments)
+        method(*arguments)
+    except Reached as launcher:
+        return str(launcher)
+
+
+for _, *launchers, _ in CALLS:
+    for name in launchers:
+        setattr(port, name, reaching(name))
+for arguments, forward, backward, n_saved in CALLS:
+    context = Context(n_saved)
+    assert reached(port.{function}.forward, context, *arguments) == forward, arguments
+    assert reached(port.{function}.backward, context, *{upstream}) == backward, arguments
 """
 REGISTERED = """\
 registry = importlib.import_module("liger_kernel.backends.registry")

@@ -45,6 +45,19 @@ class PortedSymbol:
 
 
 @dataclass(frozen=True)
+class CallKernels:
+    """A call of the Function, as sources with GIVEN for what is no constant, and the launchers that it is to reach.
+
+    ``saved`` is the number of tensors that backward is handed.
+    """
+
+    arguments: tuple[str, ...]
+    forward: str
+    backward: str
+    saved: int
+
+
+@dataclass(frozen=True)
 class PortedModule:
     """The module, the names that it exports, and the calls that it refuses."""
 
@@ -53,8 +66,7 @@ class PortedModule:
     symbols: tuple[PortedSymbol, ...]
     narrowed: tuple[str, ...]  # parameters of which it takes some values alone, with those values
     saved: tuple[str, ...] = ()  # tensors kept for backward, by the names that forward has for them
-    # Where forward chooses among kernels: each of its calls, as sources with GIVEN for what is no constant, by the launcher's name.
-    calls: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    calls: tuple[CallKernels, ...] = ()  # where forward chooses among kernels
 
 
 @dataclass(frozen=True)
@@ -168,12 +180,17 @@ class _Writer:
         source = "\n\n\n".join(blocks) + "\n"
         return PortedModule(source, exports, symbols, self.narrowed, tuple(saved), self._calls())
 
-    def _calls(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def _calls(self) -> tuple[CallKernels, ...]:
         if len({one.variant.name for one in self.bound}) == 1:
             return ()
         names = [parameter.name for parameter in self.contract.parameters]
         return tuple(
-            (forward_name(one.variant.name), tuple(one.constants.get(name, GIVEN) for name in names))
+            CallKernels(
+                tuple(one.constants.get(name, GIVEN) for name in names),
+                forward_name(one.variant.name),
+                backward_name(one.variant.name),
+                len(self._kept(one)),
+            )
             for one in self.bound
         )
 

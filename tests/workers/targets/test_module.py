@@ -14,7 +14,7 @@ from workers.authors.protocol import Brief, Proposal
 from workers.contracts import UserFacingError
 from workers.targets.ascend import ASCEND
 from workers.targets.contract import ApiContract, read_contract
-from workers.targets.module import CallVariant, ported_module, with_backward
+from workers.targets.module import CallKernels, CallVariant, ported_module, with_backward
 
 ELEMENTWISE = """
 def gate_forward(a, b):
@@ -120,8 +120,10 @@ def test_variants_with_other_kernels_are_told_apart_in_backward_too() -> None:
     assert module.source.count("def _block(") == 1, "what both need stands once"
     given = '"given"'
     assert module.calls == (
-        ("_norm_weight_forward", (given, given, given, "0.0", "'llama'", "True")),
-        ("_norm_plain_forward", (given, "None", given, "0.0", "'llama'", "True")),
+        CallKernels(
+            (given, given, given, "0.0", "'llama'", "True"), "_norm_weight_forward", "_norm_weight_backward", 3
+        ),
+        CallKernels((given, "None", given, "0.0", "'llama'", "True"), "_norm_plain_forward", "_norm_plain_backward", 2),
     )
     compile(module.source, "norm.py", "exec")
 
