@@ -42,7 +42,7 @@ THEIRS = (
 NEW = ("relu_squared", "modulated_rms_norm", "fused_linear_kl_div")
 HEAD = (
     "| operator | done | symbols of the library's own port | parameters | values that it does not take | parity "
-    "| memory multiplier, ours and theirs | registered |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| memory multiplier, ours and theirs | registration written |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 TILES = (
     "| operator, size | whose | kernels: tile, programs | lowered | bits alive at most | with second buffers | errors in the "
@@ -189,7 +189,7 @@ def _row(name: str, own: OwnPort, summary: dict[str, Any], source: Path) -> str:
     multipliers = " and ".join(", ".join(f"{n:g}" for n in numbers) or "none" for numbers in (counted, own.multipliers))
     narrowed = "; ".join(f"`{text}` alone" if " = " in text else text for text in summary["narrowed"]) or "none"
     files = summary["files"]
-    registered = "by operation" if any(path.endswith(f"_ascend/{name}.py") for path in files) else ""
+    registered = "yes" if any(path.endswith(f"_ascend/{name}.py") for path in files) else ""
     cells = (name, "yes", symbols, parameters, narrowed, parity, multipliers, registered)
     return f"| {' | '.join(cells)} |"
 

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from gpu_runner.contracts import CandidateSource, Problem, Workload
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.protocol import SourceStyle
 from workers.contracts import DEFAULT_OPERATORS, Failure, FailureCode, FileChange, KernelTiling, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form
@@ -65,7 +66,7 @@ class Implementation:
             raise UserFacingError(Failure(FailureCode.missing, message, DEFAULT_SERVES))
         module = f"{self.package}.{kernel.name}"
         public = [use.name for use in uses(tree, f"src/{paths.PACKAGE}", module)]
-        contract = read_contract(source, call.symbol, public, path)
+        contract = read_contract(source, call.symbol, (*public, *_public_functions(source)), path)
         if not fits(call, source):
             message = (
                 f"`{contract.function}` of `{path}` does not take what the problem's CALL passes: `{problem.call}`"
@@ -76,6 +77,16 @@ class Implementation:
     def unported(self, kernel: ExistingKernel, contract: ApiContract, tree: Tree) -> tuple[str, ...]:
         """Other Functions of that operator's file, of which the port has none."""
         return tuple(name for name in defined_functions(tree.read(contract.path) or "") if name != contract.function)
+
+
+def _public_functions(source: str) -> tuple[str, ...]:
+    """The functions of a module that are no kernels, and whose names do not begin as private ones do."""
+    try:
+        body = ast.parse(source).body
+    except UNPARSABLE:
+        return ()
+    plain = [node for node in body if isinstance(node, ast.FunctionDef) and not node.decorator_list]
+    return tuple(node.name for node in plain if not node.name.startswith("_"))
 
 
 DEFAULT_SERVES = "Leave `--from` out: the port then has the API of the default operator."
@@ -154,8 +165,12 @@ class Backend(Implementation):
         return f"{self.folder.rpartition('/')[0]}/__init__.py"
 
     def _is_selected(self, tree: Tree) -> bool:
-        source = tree.read(self.selecting) or ""
-        calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+        try:
+            calls = [
+                node for node in ast.walk(ast.parse(tree.read(self.selecting) or "")) if isinstance(node, ast.Call)
+            ]
+        except UNPARSABLE:
+            return False
         registering = [ast.unparse(node) for node in calls if ast.unparse(node.func).startswith("register_")]
         return any(f"'{self.device}'" in text and f"'{self.name}'" in text for text in registering)
 
