@@ -197,8 +197,10 @@ def _row(name: str, own: OwnPort, summary: dict[str, Any], source: Path) -> str:
 def _tiles(name: str, own: OwnPort, summary: dict[str, Any]) -> list[str]:
     """A row of the port's tiles at its last size, and one of the library's own."""
     workload = own.workload or summary["tilings"][-1]["workload"]
+    last = summary["tilings"][-1]["workload"]
     at = [entry for entry in summary["tilings"] if entry["workload"] == workload]
-    tiles = [f"{entry['rows']} x {entry['columns']}, {entry['programs']}" for entry in at]
+    at = at or [entry for entry in summary["tilings"] if entry["workload"] == last]
+    tiles = list(dict.fromkeys(f"{entry['rows']} x {entry['columns']}, {entry['programs']}" for entry in at))
     verdicts = {entry["verdict"]["status"] for entry in summary["parities"]}
     rows = [_tile_row(f"{name}, {workload}", "ours", tiles, summary["lowered"], ", ".join(verdicts))]
     if own.launches:
