@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from gpu_runner import host, removal
+from gpu_runner import host, npu, removal
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import DoctorRequest, HostReport, Isolation, IsolationProof
 from gpu_runner.contracts.doctor import ChildStart
@@ -74,6 +74,8 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         for package in missing
     ]
     problems += _compiler_of_tiles() if "cuda-tile" in versions else []
+    npu_lacks = npu.lacking() if request.npu or npu.has_npu() else ()
+    problems += npu_lacks
     problems += [OTHER_GPU] if AMD_COMPUTE.exists() and not has_gpu() else []
     problems += _leftovers()
     return HostReport(
@@ -87,10 +89,11 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         bandwidth_gbps=gpu.bandwidth_gbps if gpu else None,
         levels=tuple(levels),
         proofs=tuple(proofs),
-        tools=tuple((name, path) for name in TOOLS if (path := shutil.which(name))),
+        tools=(*((name, path) for name in TOOLS if (path := shutil.which(name))), *npu.facts()),
         problems=tuple(problems),
         cutile=versions.get("cuda-tile"),
         child_start=_child_start(context),
+        npu_lacks=npu_lacks,
     )
 
 

@@ -44,6 +44,11 @@ def forks_children() -> bool:
     return os.environ.get("KERNELSMITH_FORK_CHILDREN", "true").strip().lower() not in ("false", "0", "no", "off")
 
 
+def ascend_home() -> str | None:
+    """Where CANN says that it is, once its `set_env.sh` was sourced."""
+    return os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME") or None
+
+
 def visible(variable: str | None) -> str:
     """The first of ``CUDA_VISIBLE_DEVICES``: an index, or the beginning of a UUID; the first GPU where it is not set."""
     first = (variable or "").split(",")[0].strip()

@@ -547,9 +547,9 @@ def calibrate(problems: Sequence[tuple[str, str]], trials: Trials, say: Callable
     return calibrated(problems or tuple(known_problems().items()), trials, tools)
 
 
-def doctor(quick: bool) -> RunnerAnswer:
-    """Examine this machine and its isolation."""
-    return _run(Action.doctor, DoctorRequest(quick))
+def doctor(quick: bool, *, npu: bool = False) -> RunnerAnswer:
+    """Examine this machine and its isolation, and what it lacks for an NPU's kernels."""
+    return _run(Action.doctor, DoctorRequest(quick, npu))
 
 
 def _candidate(problem: Problem, source: str) -> CandidateSource:

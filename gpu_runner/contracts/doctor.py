@@ -9,9 +9,10 @@ from gpu_runner.contracts.envelope import Isolation
 
 @dataclass(frozen=True)
 class DoctorRequest:
-    """Ask a host what it can do; ``quick`` leaves the GPU's bandwidth unmeasured."""
+    """Ask a host what it can do; ``quick`` leaves the GPU's bandwidth unmeasured. With ``npu`` it is to have an Ascend NPU."""
 
     quick: bool = False
+    npu: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,6 @@ class HostReport:
     problems: tuple[str, ...]  # sentences with the fix
     child_start: ChildStart | None = None  # None where no child could be started
     cutile: str | None = None  # the version of cuda-tile
+    npu_lacks: tuple[
+        str, ...
+    ] = ()  # of the problems those that keep kernels from an NPU; asked for, or where there is one

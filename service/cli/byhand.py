@@ -212,13 +212,22 @@ def fuse(
 
 
 @app.command()
-def doctor(quick: bool = False, as_json: Json = False) -> None:
+def doctor(
+    quick: bool = False,
+    target: Annotated[
+        str | None, typer.Option(help="ascend: also what this host lacks to run kernels on an NPU.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Say what this host can do, and prove which isolation holds on it; exit 3 where something is missing."""
     from service.report.console import host_section
     from workers import byhand
 
+    if target not in (None, "ascend"):
+        say("--target is ascend: what other targets need is examined without it")
+        raise typer.Exit(EXIT_REFUSED)
     with reporting():
-        report = byhand.doctor(quick).host()
+        report = byhand.doctor(quick, npu=target is not None).host()
     if as_json:
         typer.echo(json.dumps(to_json(report)))
     else:

@@ -215,9 +215,12 @@ def modify(
 @app.command()
 def port(
     name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
-    to: Annotated[str, typer.Option(help="The target: ascend, cutile or cutedsl.")] = "ascend",
+    to: Annotated[str, typer.Option(help="The target: ascend, cutile, cutedsl, rocm or xpu.")] = "ascend",
     ported_from: Annotated[
-        str, typer.Option("--from", help="The implementation whose API is kept: default, ascend, cutile or cutedsl.")
+        str,
+        typer.Option(
+            "--from", help="The implementation whose API is kept: default, ascend, cutile, cutedsl, rocm or xpu."
+        ),
     ] = DEFAULT_OPERATORS,
     repo: Repo = Path(),
     auto: Auto = False,

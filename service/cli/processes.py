@@ -78,6 +78,9 @@ def work(
     only: Annotated[
         str | None, typer.Option(help="stages, or gpu: one part on this host, the other elsewhere.")
     ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="ascend: start only where this host has what kernels for an NPU need.")
+    ] = None,
 ) -> None:
     """Run workers alone, for stages and for this host's GPU."""
     import threading
@@ -85,6 +88,8 @@ def work(
     from workers import embedded
 
     part = part_named(only)
+    if target is not None:
+        check_target(target)
     with starting():
         settings = embedded.from_environment()
     if part is not None and settings.redis_url is None:
@@ -93,6 +98,19 @@ def work(
     end_on_signals()
     with starting(), embedded.serve_workers(settings, only=part):
         threading.Event().wait()
+
+
+def check_target(target: str) -> None:
+    """End the command where this host lacks what a target's kernels need, with what brings it."""
+    from workers import byhand
+
+    if target != "ascend":
+        say("--target is ascend: what other targets need is examined by `kernelsmith doctor`")
+        raise typer.Exit(EXIT_REFUSED)
+    lacks = byhand.doctor(quick=True, npu=True).host().npu_lacks
+    if lacks:
+        say("\n".join(["this host cannot run kernels for Ascend NPUs:", *(f"- {sentence}" for sentence in lacks)]))
+        raise typer.Exit(EXIT_ENVIRONMENT)
 
 
 def end_on_signals() -> None:

@@ -17,8 +17,9 @@ MAX_VARIANTS = 32
 MAX_CANDIDATES = 8
 MAX_REPAIRS = 5
 LAYOUTS = ("liger", "plain", "versioned", "fla")
-TARGETS = ("ascend", "cutile", "cutedsl")
+TARGETS = ("ascend", "cutile", "cutedsl", "rocm", "xpu")
 TUNED_TARGETS = ("cutile", "cutedsl")
+NEW_TARGETS = ("ascend", *TUNED_TARGETS)  # of a kernel that the library does not have
 ORIGINS = (DEFAULT_OPERATORS, *TARGETS)
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
@@ -193,7 +194,7 @@ _SEARCH = (
         default="first",
     ),
 )
-_NEW_TO = Option("to", "the device and language to write it for", choices=TARGETS, default="a GPU, in Triton")
+_NEW_TO = Option("to", "the device and language to write it for", choices=NEW_TARGETS, default="a GPU, in Triton")
 _TUNED_TO = Option(
     "to",
     "the implementation in another language that is tuned, and ported first where there is none",
@@ -316,7 +317,7 @@ GRAMMAR: tuple[Rule, ...] = (
         ),
         "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
         synonyms=("migrate",),
-        suggested_for=("npu", "ascend", "cutile", "cutedsl"),
+        suggested_for=("npu", "ascend", "cutile", "cutedsl", "rocm", "xpu"),
     ),
     Rule(
         Verb.fuse,

@@ -5,14 +5,17 @@ from __future__ import annotations
 from gpu_runner.contracts import Status
 from service.escape import code, inline, sentence
 from service.report.benchmarks import benchmark_table, speed_sentence
-from service.report.layout import bullets, folded, paragraphs, table
+from service.report.layout import bullets, folded, paragraphs, percent, size_bytes, table
 from service.report.verdicts import repetition, style_section, verdict_section, verdict_words
 from workers.contracts import DEFAULT_OPERATORS, JobView, PortSummary
 
 NOT_MEASURED = {
-    "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there.",
+    "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there, by the library's "
+    "benchmark script under `msprof`.",
     "cutile": "Not measured. The sizes of the table above are the shape groups to time.",
     "cutedsl": "Not measured. The sizes of the table above are the shape groups to time.",
+    "rocm": "Not measured: no GPU of AMD took part. The sizes of the definition of done are the shape groups to time there.",
+    "xpu": "Not measured: no GPU of Intel took part. The sizes of the definition of done are the shape groups to time there.",
 }
 
 
@@ -49,6 +52,7 @@ def ported_sections(summary: PortSummary) -> str:
         f"### Tiling and launches\n\n{_tilings(summary)}",
         f"### Parity\n\n{_parity(summary)}",
         f"### Performance\n\n{_performance(summary)}",
+        f"### Definition of done\n\n{_done(summary)}" if summary.done else "",
         f"### Risks and next steps\n\n{bullets([sentence(risk) for risk in summary.risks])}",
         *(folded(f"Proof: {inline(p.name, 60)}", verdict_section(p.verdict)) for p in summary.parities),
         folded("Style check", style_section(summary.style)),
@@ -68,7 +72,45 @@ def _performance(summary: PortSummary) -> str:
         ),
         bullets([sentence(note) for note in summary.notes]),
         "" if timed else NOT_MEASURED.get(summary.target, NOT_MEASURED["ascend"]),
+        "" if timed or not summary.work else _bottleneck(summary),
     )
+
+
+MEMORY_BOUND = 8  # operations a byte, below what any vector core with HBM can do at the rate of its memory
+
+
+def _bottleneck(summary: PortSummary) -> str:
+    """What bounds a port by its bytes and operations, where no time was taken."""
+    rows = [
+        (
+            code(size.workload, 80),
+            size_bytes(size.forward_bytes),
+            size_bytes(size.backward_bytes),
+            f"{size.forward_operations / max(1, size.forward_bytes):.2g}",
+            f"{size.backward_operations / max(1, size.backward_bytes):.2g}",
+        )
+        for size in summary.work
+    ]
+    header = ("size, bfloat16", "forward bytes", "backward bytes", "operations a byte, forward", "backward")
+    most = max(size.forward_operations / max(1, size.forward_bytes) for size in summary.work)
+    bound = "memory" if most < MEMORY_BOUND else "arithmetic, as far as its products reach the rate of the cube"
+    turns = [
+        f"{code(tiling.kernel, 80)} at {code(tiling.workload, 80)}: {-(-tiling.tiles // tiling.programs)} tiles a core at most, "
+        f"{percent(tiling.tiles / (-(-tiling.tiles // tiling.programs) * tiling.programs))} of the cores' turns are filled"
+        for tiling in summary.tilings
+        if tiling.tiles
+    ]
+    return paragraphs(
+        f"By its bytes and operations it is bound by {bound}: each tensor is read and written once for these bytes.",
+        table(header, rows, numeric=(1, 2, 3, 4)),
+        folded("How evenly the cores are filled", bullets(turns)) if turns else "",
+    )
+
+
+def _done(summary: PortSummary) -> str:
+    words = {True: "yes", False: "no", None: "only the device can say"}
+    rows = [(inline(item.name, 80), words[item.holds], sentence(item.evidence)) for item in summary.done]
+    return table(("item", "holds", "by"), rows)
 
 
 def _api(summary: PortSummary) -> str:
@@ -90,6 +132,12 @@ def _optimizations(summary: PortSummary) -> list[str]:
         return [
             "A thread takes vectors of 16 bytes where rows and tensors begin at multiples of them, else single elements.",
             "A row is reduced by shuffles within warps and one number of each warp in shared memory; it stays in registers.",
+            "Statistics and sums are kept in float32; results are cast where they are stored.",
+        ]
+    if not summary.buffer_bits:
+        return [
+            "Blocks and warps come from the library's own `calculate_settings`, which knows the device.",
+            "Where sums over rows are kept, each program of a grid of the device's processors strides over rows.",
             "Statistics and sums are kept in float32; results are cast where they are stored.",
         ]
     several = any(tiling.rows > 1 for tiling in summary.tilings)
@@ -123,6 +171,7 @@ def _tilings(summary: PortSummary) -> str:
     lowered = [
         f"{code(kernel.name, 80)} compiles with {inline(summary.language, 40)} to linalg: {kernel.copies} copies of whole tiles, "
         f"at most {kernel.bits:,} bits of tiles alive"
+        + (f", {kernel.buffered_bits:,} with second buffers" if kernel.buffered_bits else "")
         for kernel in summary.lowered
     ]
     if not summary.buffer_bits:

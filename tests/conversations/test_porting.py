@@ -8,7 +8,7 @@ from tests.conversations.modifying import LIGER
 from tests.conversations.optimizing import heard, so_fast
 from tests.service.report.facts import VERDICT
 from tests.workers.compiler.captured import captured
-from tests.workers.stages.test_port import BACKEND, EXPORTED, OWN_LIBRARY
+from tests.workers.stages.test_port import API_PASSES, BACKEND, EXPORTED, OWN_LIBRARY
 from tests.workers.stages.test_tuned_ports import NOTHING, with_port
 from tests.workers.stages.test_tuning_tiles import FOUND
 from workers.contracts import JobState
@@ -22,9 +22,10 @@ LIBRARY = LIGER | {path: text.encode() for path, text in (BACKEND | {OPS: EXPORT
 def test_an_operator_is_ported_from_the_command_to_the_pull_request(open_talk: Open) -> None:
     talk = open_talk(LIBRARY)
     talk.answer("capture", to_json(CaptureResult(captured("geglu_tanh")[1])))
+    talk.answer("tests", to_json(API_PASSES))
     talk.answer("verify", to_json(VERDICT))
     number = talk.ask("/kernel port LigerGELUMulFunction --to ascend")
-    assert talk.asked() == ["capture", "verify"]
+    assert talk.asked() == ["capture", "tests", "verify"]
     text = "\n".join(heard(talk, number))
     assert "**`geglu` is ported to `ascend`, and its values and gradients are proved:**" in text
     assert "### Tiling and launches" in text and "`_geglu_backward`" in text
@@ -33,7 +34,7 @@ def test_an_operator_is_ported_from_the_command_to_the_pull_request(open_talk: O
     assert talk.job().state is JobState.done
     assert "merge" in "\n".join(heard(talk, number))
     changed = {line.partition(" ")[0] for line in talk.changed()}
-    assert changed == {ASCEND.port_path("geglu"), EXPORTS, "test/ops/test_ascend_geglu.py"}
+    assert changed == {ASCEND.port_path("geglu"), EXPORTS, "test/backends/test_ascend_geglu.py"}
 
 
 def test_a_port_takes_the_api_of_another_implementation(open_talk: Open) -> None:
@@ -41,6 +42,7 @@ def test_a_port_takes_the_api_of_another_implementation(open_talk: Open) -> None
         LIBRARY | {path: OWN_LIBRARY.read(path).encode() for path in (CUTILE.exports, CUTILE.port_path("geglu"))}
     )
     talk.answer("capture", to_json(CaptureResult(captured("geglu_tanh")[1])))
+    talk.answer("tests", to_json(API_PASSES))
     talk.answer("verify", to_json(VERDICT))
     text = "\n".join(heard(talk, talk.ask("/kernel port geglu --to ascend --from cutile")))
     assert "**`geglu` is ported from `cutile` to `ascend`, and its values and gradients are proved:**" in text
@@ -58,11 +60,12 @@ def test_an_implementation_that_is_not_there_is_refused_where_it_was_asked(open_
 def test_a_kernel_is_optimized_in_another_language_by_a_port_whose_settings_are_tuned(open_talk: Open) -> None:
     talk = open_talk(LIBRARY | {CUTILE.exports: OWN_LIBRARY.read(CUTILE.exports).encode()})  # type: ignore[union-attr]
     talk.answer("capture", to_json(CaptureResult(captured("geglu_tanh")[1])))
+    talk.answer("tests", to_json(API_PASSES))
     talk.answer("tune", to_json(FOUND))
     talk.answer("verify", to_json(VERDICT))
     talk.answer("benchmark", to_json(so_fast(1.2)))
     number = talk.ask("/kernel optimize geglu --to cutile")
-    assert talk.asked() == ["capture", "tune", "verify", "benchmark"]
+    assert talk.asked() == ["capture", "tune", "tests", "verify", "benchmark"]
     text = "\n".join(heard(talk, number))
     assert "**`geglu` is ported to `cutile`, and its values and gradients are proved:**" in text
     assert "`BLOCK_SIZE=2048`" in text and "1.20" in text and "Not measured" not in text

@@ -272,24 +272,50 @@ class KernelTiling:
     columns: int
     programs: int
     used_bits: int
+    tiles: int = 0  # that the programs take in turn; 0 where it is not known
 
 
 @dataclass(frozen=True)
 class LoweredKernel:
-    """A kernel that the target's compiler took; ``bits`` of its tiles are alive at once, counted in what it was lowered to."""
+    """A kernel that the target's compiler took; ``bits`` of its tiles are alive at once, counted in what it was lowered to.
+
+    ``buffered_bits`` are those with a second buffer of each tile that a loop moves, as the compiler keeps it where it fits.
+    """
 
     name: str
     bits: int
     copies: int  # between memory and the buffer, each of a whole tile
+    buffered_bits: int = 0
 
 
 @dataclass(frozen=True)
 class Parity:
-    """The verdict on one way to call a port."""
+    """The verdict on one way to call a port; ``largest`` is its largest error, as a share of what is allowed."""
 
     name: str
     call: str
     verdict: Verdict
+    largest: float | None = None
+
+
+@dataclass(frozen=True)
+class DoneItem:
+    """An item of a port's definition of done; ``holds`` is None where only a host with the device can say."""
+
+    name: str
+    holds: bool | None
+    evidence: str
+
+
+@dataclass(frozen=True)
+class PortWork:
+    """What a port has to do at one size in bfloat16: bytes that must move, and arithmetic operations."""
+
+    workload: str
+    forward_bytes: int
+    backward_bytes: int
+    forward_operations: int
+    backward_operations: int
 
 
 @dataclass(frozen=True)
@@ -317,6 +343,8 @@ class PortSummary:
         None  # against the default operator, or against itself as it was; of a tuned one alone
     )
     notes: tuple[str, ...] = ()  # on what was tuned, a sentence each
+    done: tuple[DoneItem, ...] = ()  # the definition of done, in its order
+    work: tuple[PortWork, ...] = ()  # by size
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ NOT_COMPILED = {
     "cutile": "No cuTile is installed where this job ran, so that its compiler did not see the kernels.",
     "cutedsl": "No CuTe DSL is installed where this job ran, so that its compiler did not see the kernels.",
 }
+NO_COMPILER = "The target's compiler did not see the kernels: it comes with the Triton of its device."
 PACKAGES = {"cutile": "cuda", "cutedsl": "cutlass"}  # by target, what its compiler is imported as
 
 

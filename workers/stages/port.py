@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, Graph, Problem, Status, from_json, to_json
-from workers.authors.protocol import AuthorRefusal, Brief
+from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
     DEFAULT_OPERATORS,
@@ -16,6 +16,7 @@ from workers.contracts import (
     CheckpointUpdate,
     CommitPurpose,
     CommitUpdate,
+    DoneItem,
     Failure,
     FailureCode,
     FileChange,
@@ -35,7 +36,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.protocol import ExistingKernel, Layout
+from workers.layouts.protocol import ExistingKernel, Layout, SuiteRun
 from workers.settings import Settings
 from workers.stages.bench import (
     Bench,
@@ -48,16 +49,27 @@ from workers.stages.bench import (
     open_bench,
     own_result,
 )
-from workers.stages.compiling import NOT_COMPILED, compiled_by_target
+from workers.stages.compiling import ARCHITECTURES, NO_COMPILER, NOT_COMPILED, compiled_by_target
+from workers.stages.definition import (
+    WrittenPort,
+    api_items,
+    check_done,
+    judged_items,
+    largest_error,
+    patterns,
+    work,
+)
 from workers.stages.gate import SNAPSHOT_FILE, timing_budget_s, verdict_failure
 from workers.stages.problem import parse
 from workers.strategies.sweep import swept, with_tuned_sweep
+from workers.targets.ascend import CORES
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
-from workers.targets.module import CallVariant, PortedModule, ported_module
+from workers.targets.module import CallVariant, PortedModule, backward_name, forward_name, ported_module, with_backward
 from workers.targets.protocol import PortOrigin, PortTarget
 from workers.targets.suitability import OTHERS, suitability
 from workers.targets.table import TARGETS, origin_named, target_named
+from workers.targets.uses import ImportedName
 from workers.tree import Tree
 
 DEFAULTS = JobOptions()
@@ -73,7 +85,19 @@ class PortSubject:
     target: PortTarget
     problems: tuple[tuple[str, Problem], ...]
     contract: ApiContract
+    used: tuple[ImportedName, ...] = ()  # what other files of the package import of the port's module
+    stays: tuple[
+        ImportedName, ...
+    ] = ()  # what other files import of the default's module, which the port does not replace
     there: str | None = None  # the text of the port, where one is to be tuned that is there already
+
+    @property
+    def section(self) -> str:
+        """The name by which the port's launchers are called: another than the kernel's where others use such names."""
+        name = self.kernel.name
+        public = {symbol.name for symbol in (self.contract.forward, self.contract.backward) if symbol is not None}
+        taken = {forward_name(name), backward_name(name)} & (public | {use.name for use in self.used})
+        return f"{name}_tiled" if taken else name
 
     def form(self, problem: Problem, changes: Sequence[FileChange]) -> CandidateSource:
         """The port for the runner."""
@@ -104,7 +128,8 @@ def port_subject(kernel: str, given: ProblemText, tree: Tree, options: JobOption
     sources = target.problems(existing, tree) or ((existing.name, known_problem(given, existing, tree, chosen)),)
     problems = tuple((name, parse(source)) for name, source in sources)
     contract, *_ = [origin.contract(existing, problem, tree) for _, problem in problems]
-    return PortSubject(existing, origin, target, problems, contract, there)
+    used, stays = target.used(existing, tree), target.stays(existing, tree)
+    return PortSubject(existing, origin, target, problems, contract, used, stays, there)
 
 
 def _check_tuning(kernel: ExistingKernel, target: PortTarget, layout: Layout, options: JobOptions) -> None:
@@ -160,33 +185,60 @@ class Port:
         context.note("reading the API of the operator")
         bench, request = open_bench(context), context.request
         given = port_subject(request.kernel, request.problem, bench.tree, request.options)
-        variants, module, written, suited = _written(bench, given)
+        variants, module, written, refused = _written(bench, given)
         tuning = _tuned(bench, given, written) if request.options.tuned else Tuning(written)
         context.note("running the library's style check")
         changes, style = bench.gate.style("style", bench.layout, bench.tree, tuning.changes)
-        parities = tuple(_parity(bench, given, name, problem, changes) for name, problem in given.problems)
+        port, items = _checked_api(bench, given, variants, module, changes)
+        taken = tuple((name, problem) for name, problem in given.problems if name not in refused)
+        alone = _alone(given, variants) if module is not None and module.calls else (None,) * len(taken)
+        parities = tuple(
+            _parity(bench, given, name, problem, _with_port(given, changes, own))
+            for (name, problem), own in zip(taken, alone, strict=True)
+        )
         source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
         measured = _measured(bench, given, changes) if tuning.settings or (request.options.tuned and module) else None
         tilings = given.target.tilings(given.problems[0][1], source) if module else ()
         lowered_kernels = _lowered(bench, source, variants, tilings) if given.target.name == "ascend" else ()
         compiled_kernels = (
             compiled_by_target(given.target.name, bench.context, [(one.problem, one.proposal) for one in variants])
-            if given.target.name != "ascend"
+            if given.target.name in ARCHITECTURES
             else ""
         )
+        if port is not None:
+            items += judged_items(
+                parities, port, tilings, lowered_kernels, compiled_kernels, buffer=bool(given.target.buffer_bits)
+            )
+            items += (
+                DoneItem(
+                    "the library's style check",
+                    style.passed,
+                    ", ".join(style.commands) if style.passed else style.log[-300:],
+                ),
+            )
+            check_done(given.kernel.name, items)
         summary = PortSummary(
             target=given.target.name,
             language=given.target.language,
             files=tuple(change.path for change in changes),
             api=_api(given, module, bench.tree),
-            narrowed=module.narrowed if module else (),
+            narrowed=_narrowed(given, module, refused),
             tilings=tilings,
             parities=parities,
             style=style,
             risks=(
-                *(_risks(given, module) if module else ()),
+                *(_risks(given, module, _narrowed(given, module, refused)) if module else ()),
                 *_overflows(given.target, lowered_kernels),
-                *([] if lowered_kernels or compiled_kernels or not module else [NOT_COMPILED[given.target.name]]),
+                *(
+                    patterns(source, tilings, parities, given.stays, CORES)
+                    if given.target.buffer_bits and module
+                    else ()
+                ),
+                *(
+                    []
+                    if lowered_kernels or compiled_kernels or not module
+                    else [NOT_COMPILED.get(given.target.name, NO_COMPILER)]
+                ),
                 *(given.target.impossible_here if measured is None or measured.predicted else ()),
             ),
             problem_source=given.problems[0][1].source,
@@ -198,7 +250,9 @@ class Port:
             existing=module is None,
             settings=tuning.settings,
             benchmark=measured,
-            notes=(*suited, *tuning.notes),
+            notes=(*_suited(bench, given), *tuning.notes),
+            done=items,
+            work=work(variants[0], given.problems[0][1].workloads) if variants else (),
         )
         keep_json(context, "port.json", summary)
         context.artifact("problem.py", summary.problem_source.encode(), "text/x-python")
@@ -212,21 +266,77 @@ class Port:
         return StageResult(output, _updates(context, new, summary))
 
 
-Written = tuple[tuple[CallVariant, ...], PortedModule | None, tuple[FileChange, ...], tuple[str, ...]]
+Refused = dict[str, str]  # by the name of a call, why the author does not write it
+PortFiles = tuple[tuple[CallVariant, ...], PortedModule | None, tuple[FileChange, ...], Refused]
 
 
-def _written(bench: Bench, given: PortSubject) -> Written:
-    """The kernels, the module around them, the files, and which language suits a new port; of one that is there its file."""
+def _written(bench: Bench, given: PortSubject) -> PortFiles:
+    """The kernels, the module around them, and the files of a new port; of one that is there its file as it is.
+
+    The first call is the usual one, without which there is no port; of the others those are left out that the author refuses.
+    """
     if given.there is not None:
-        return (), None, (FileChange(given.target.path(given.kernel), given.there),), ()
-    traced = tuple(_traced(bench, name, problem) for name, problem in given.problems)
-    variants = tuple(_variant(given, *one, graph) for one, graph in zip(given.problems, traced, strict=True))
-    to, problem = given.target.name, given.problems[0][1]
-    suited = (suitability(problem, traced[0]).sentence(to),) if to in OTHERS else ()
+        return (), None, (FileChange(given.target.path(given.kernel), given.there),), {}
+    answers = {name: _variant(bench, given, name, problem) for name, problem in given.problems}
+    variants = tuple(answer for answer in answers.values() if isinstance(answer, CallVariant))
+    refused = {name: answer.sentence for name, answer in answers.items() if isinstance(answer, AuthorRefusal)}
+    if given.problems[0][0] in refused:
+        message = f"`{given.kernel.name}` cannot be ported to `{given.target.name}`: {refused[given.problems[0][0]]}"
+        fix = "The compiler author is the only author of ports; what it takes is in docs/porting.md."
+        raise UserFacingError(Failure(FailureCode.refused, message, fix))
     module = ported_module(
-        given.kernel.name, given.contract, variants, given.target.free(given.contract), given.target.contiguous
+        given.section, given.contract, variants, given.target.free(given.contract), given.target.contiguous
     )
-    return variants, module, given.target.changes(given.kernel, module, given.contract, bench.tree), suited
+    return variants, module, given.target.changes(given.kernel, module, given.contract, bench.tree), refused
+
+
+def _checked_api(
+    bench: Bench,
+    given: PortSubject,
+    variants: tuple[CallVariant, ...],
+    module: PortedModule | None,
+    changes: tuple[FileChange, ...],
+) -> tuple[WrittenPort | None, tuple[DoneItem, ...]]:
+    """The written port, and the items of its definition of done that hold before it is judged; nothing of one that was there.
+
+    Raises:
+        UserFacingError: one does not hold.
+    """
+    if module is None:
+        return None, ()
+    source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
+    port = WrittenPort(
+        given.contract, replace(module, source=source), variants, given.used, given.problems[0][1].workloads
+    )
+    bench.context.note("running the port's own test: parameters, exports, both import forms")
+    arguments = ("-q", "--noconftest", "--import-mode=importlib", given.target.test_path(given.kernel.name))
+    ran = bench.gate.tests("api", SuiteRun("pytest", arguments, ("src",)), changes)
+    items = api_items(port, ran)
+    check_done(given.kernel.name, items)
+    return port, items
+
+
+def _alone(given: PortSubject, variants: tuple[CallVariant, ...]) -> tuple[str, ...]:
+    """The port with one of its calls each: what it does in another call is no part of a verdict, which would miss it.
+
+    That the whole port chooses among the same kernels as its calls say is shown by its own test.
+    """
+    contract, target = given.contract, given.target
+    modules = (
+        ported_module(given.section, contract, (one,), target.free(contract), target.contiguous) for one in variants
+    )
+    return tuple(module.source for module in modules)
+
+
+def _with_port(given: PortSubject, changes: tuple[FileChange, ...], source: str | None) -> tuple[FileChange, ...]:
+    return changes if source is None else _with(changes, given.target.path(given.kernel), source)
+
+
+def _narrowed(given: PortSubject, module: PortedModule | None, refused: Mapping[str, str]) -> tuple[str, ...]:
+    """Parameters of which the port takes some values alone, and calls that it does not take, with the reason."""
+    calls = dict(given.problems)
+    left_out = (f"no call as {calls[name].call}: {why}" for name, why in refused.items())
+    return (*(module.narrowed if module else ()), *left_out)
 
 
 @dataclass(frozen=True)
@@ -301,26 +411,39 @@ def _reproduce(given: PortSubject, brought: ProblemKind, *, tuned: bool) -> str:
     return shlex.join([*words, "--repo", ".", "--auto"])
 
 
-def _traced(bench: Bench, name: str, problem: Problem) -> Graph:
+def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> CallVariant | AuthorRefusal:
     bench.context.note(f"tracing the problem, and writing its kernels: {name}")
-    captured = bench.gate.capture(f"capture-{name}", problem.source).result
+    kernel = given.section if len(given.problems) == 1 else f"{given.section}_{name}"
+    answer = _proposed(bench, f"capture-{name}", problem, kernel, given.target.style(kernel))
+    if isinstance(answer, AuthorRefusal):
+        return answer
+    variant = CallVariant(kernel, problem, answer)
+    own = given.target.backward(given.kernel)
+    if own is None:
+        return variant
+    key, style = f"capture-{name}-backward", given.target.style(kernel, backward=True)
+    back = _proposed(bench, key, parse(own), f"{kernel}_gradient", style)
+    return back if isinstance(back, AuthorRefusal) else with_backward(variant, back)
+
+
+def _proposed(bench: Bench, key: str, problem: Problem, name: str, style: SourceStyle) -> Proposal | AuthorRefusal:
+    return author_named(AuthorName.compiler).propose(Brief(name, problem, _graph(bench, key, problem), style))
+
+
+def _graph(bench: Bench, key: str, problem: Problem) -> Graph:
+    captured = bench.gate.capture(key, problem.source).result
     if captured.graph is None:
-        failure = Failure(
-            FailureCode.problem, f"the problem cannot be used: {captured.error}", captured.fix, captured.line
-        )
-        raise UserFacingError(failure)
+        message = f"the problem cannot be used: {captured.error}"
+        raise UserFacingError(Failure(FailureCode.problem, message, captured.fix, captured.line))
     return captured.graph
 
 
-def _variant(given: PortSubject, name: str, problem: Problem, graph: Graph) -> CallVariant:
-    kernel = _named(given, name)
-    brief = Brief(kernel, problem, graph, given.target.style(kernel))
-    answer = author_named(AuthorName.compiler).propose(brief)
-    if isinstance(answer, AuthorRefusal):
-        message = f"`{given.kernel.name}` cannot be ported to `{given.target.name}`: {answer.sentence}"
-        fix = "The compiler author is the only author of ports; what it takes is in docs/porting.md."
-        raise UserFacingError(Failure(FailureCode.refused, message, fix))
-    return CallVariant(kernel, problem, answer)
+def _suited(bench: Bench, given: PortSubject) -> tuple[str, ...]:
+    """Which language suits the operator of a new port, for targets that are languages."""
+    name, problem = given.problems[0]
+    if given.there is not None or given.target.name not in OTHERS:
+        return ()
+    return (suitability(problem, _graph(bench, f"capture-{name}", problem)).sentence(given.target.name),)
 
 
 def _named(given: PortSubject, problem_name: str) -> str:
@@ -334,7 +457,7 @@ def _parity(bench: Bench, given: PortSubject, name: str, problem: Problem, chang
     verdict = bench.gate.verify(f"verify-{name}", problem, given.form(problem, changes), lasting=False)
     if verdict.status is not Status.passed:
         raise UserFacingError(replace(verdict_failure(verdict, "compiler"), fix=NOT_PUSHED))
-    return Parity(name, problem.call or "", replace(verdict, checks=()))
+    return Parity(name, problem.call or "", replace(verdict, checks=()), largest_error(verdict.checks))
 
 
 def _api(given: PortSubject, module: PortedModule | None, tree: Tree) -> tuple[PortedName, ...]:
@@ -344,9 +467,7 @@ def _api(given: PortSubject, module: PortedModule | None, tree: Tree) -> tuple[P
     rows = [PortedName(contract.function, True, f"forward({taken}); {len(contract.gradients)} gradients")]
     if module is None:
         return tuple(rows)
-    for symbol in module.symbols:
-        note = "the same arguments and results" if symbol.source else symbol.why_not
-        rows.append(PortedName(symbol.name, symbol.source is not None, note))
+    rows += [PortedName(symbol.name, symbol.source is not None, symbol.note) for symbol in module.symbols]
     rows += [
         PortedName(name, False, "not ported: the default stays")
         for name in given.origin.unported(given.kernel, contract, tree)
@@ -370,20 +491,24 @@ def _lowered(
 
 
 def _overflows(target: PortTarget, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:
+    fix = "if its compiler reports an overflow, raise the memory multiplier of its launcher"
+    most = f"of the {target.buffer_bits:,} of the buffer"
+    without = f"with second buffers: {fix}, or set `multibuffer=False`"
     return tuple(
-        f"`{kernel.name}` may need {kernel.bits:,} bits of the {target.buffer_bits:,} of the buffer: if its compiler reports an "
-        "overflow, raise the memory multiplier of its launcher."
-        for kernel in kernels
+        f"`{kernel.name}` may need {kernel.bits:,} bits {most}: {fix}."
         if kernel.bits > target.buffer_bits
+        else f"`{kernel.name}` may need {kernel.buffered_bits:,} bits {most} {without}."
+        for kernel in kernels
+        if max(kernel.bits, kernel.buffered_bits) > target.buffer_bits
     )
 
 
-def _risks(given: PortSubject, module: PortedModule) -> tuple[str, ...]:
+def _risks(given: PortSubject, module: PortedModule, narrowed: Iterable[str]) -> tuple[str, ...]:
     """The failure patterns of ports that the source shows, each with its fix."""
     contract, risks = given.contract, []
     if contract.distributed:
         risks.append("`forward` takes distributed tensors apart and the port's does not: hand it local tensors.")
-    risks += [f"It takes {text} alone; other values raise `NotImplementedError`." for text in module.narrowed]
+    risks += [f"It takes {text} alone; other values raise `NotImplementedError`." for text in narrowed]
     risks += [
         f"`{s.name}` is not exported, so that a direct caller stays on the default backend's kernels."
         for s in module.symbols

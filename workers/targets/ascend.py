@@ -12,6 +12,7 @@ from workers.layouts.liger import paths
 from workers.targets import stand_in
 from workers.targets.backend import Backend, launchers
 from workers.targets.launch_sizes import launch_sizes, shapes_at
+from workers.targets.registration import Registration
 
 INSIDE = "backends/_ascend"
 UB_MANAGER = f"{paths.OPS}/{INSIDE}/ub_manager.py"
@@ -48,23 +49,24 @@ def _tiling(name: str, rule: str, multipliers: list[float], sizes: Mapping[str, 
     tile, *wide = multipliers
     if "n_elements" in sizes:
         block = _cut((sizes["n_elements"],), tile)[0]
-        n_programs = min(CORES, -(-sizes["n_elements"] // block))
-        return KernelTiling(name, label, tile, 1, block, n_programs, _bits(tile, block))
+        tiles = -(-sizes["n_elements"] // block)
+        return KernelTiling(name, label, tile, 1, block, min(CORES, tiles), _bits(tile, block), tiles)
     rows, columns = sizes["n_rows"], sizes["n_cols"]
     padded = 1 << (columns - 1).bit_length()
     if rule == "_product_tile":
         block = min(PRODUCT_TILE, padded)
         block_rows = _cut((min(PRODUCT_TILE, rows), block), tile)[0]
         n_tiles = -(-rows // block_rows) * -(-columns // block) * sizes.get("n_batches", 1)
-        return KernelTiling(name, label, tile, block_rows, block, min(CORES, n_tiles), _bits(tile, block_rows * block))
+        return KernelTiling(
+            name, label, tile, block_rows, block, min(CORES, n_tiles), _bits(tile, block_rows * block), n_tiles
+        )
     block = _cut((columns,), tile)[0]
     if wide and block < padded:
         block = _cut((columns,), wide[0])[0]
-        return KernelTiling(f"{name} (wide)", label, wide[0], 1, block, min(CORES, rows), _bits(wide[0], block))
+        return KernelTiling(f"{name} (wide)", label, wide[0], 1, block, min(CORES, rows), _bits(wide[0], block), rows)
     block_rows = _cut((-(-rows // CORES), block), tile)[0]
-    return KernelTiling(
-        name, label, tile, block_rows, block, min(CORES, -(-rows // block_rows)), _bits(tile, block_rows * block)
-    )
+    tiles = -(-rows // block_rows)
+    return KernelTiling(name, label, tile, block_rows, block, min(CORES, tiles), _bits(tile, block_rows * block), tiles)
 
 
 def _cut(shape: tuple[int, ...], multiplier: float) -> tuple[int, ...]:
@@ -102,8 +104,16 @@ ASCEND = AscendBackend(
         "How the unified buffer is filled is an estimate: the NPU's own compiler allocates it.",
     ),
     since="The backend for NPUs is part of liger-kernel since 0.6",
-    selects='infer_device() == "npu"',
-    selects_by="from liger_kernel.utils import infer_device",
+    device="npu",
+    registration=Registration(
+        folder=f"{paths.OPS}/{INSIDE}",
+        impl="ascend-triton",
+        suffix="_ascend",
+        shared="dispatch_common",
+        capability="ASCEND_TRITON_CAPABILITY",
+        rank="ASCEND_TRITON_RANK",
+        tolerances="DEFAULT_TOLERANCES",
+    ),
     buffer_bits=stand_in.CAPACITY_BITS,
     has_settings=False,
     stand_ins=((UB_MANAGER, stand_in_source()),),

@@ -30,6 +30,7 @@ ALIASES = (
     "memref.subview",
     "tensor.extract_slice",
 )
+MOVES = ("memref.copy", "bufferization.materialize_in_destination")
 FREE = ("tensor.empty", "arith.constant", "memref.reinterpret_cast")
 LONGEST = 2000  # characters of a compiler's message
 
@@ -44,8 +45,11 @@ def device_functions(source: str) -> list[ast.FunctionDef]:
     ]
 
 
-def buffer_bits(lowered: str) -> int:
+def buffer_bits(lowered: str, *, buffered: bool = False) -> int:
     """The most bits of tiles that are alive at once in a lowered kernel, by the lines from and to which a value is used.
+
+    With ``buffered``, a tile that a loop moves from or to memory has a second buffer as long as the loop runs: while one is used,
+    the other is on its way. Source: triton-lang/triton-ascend issue 302, "48000 x 32 bits x 2".
 
     A tile that is filled with a constant is one where a loop adds to it alone: vector instructions take scalars. What is
     multiplied, and the sums of products while they are added up, lie in the cube's own memory.
@@ -86,8 +90,25 @@ def buffer_bits(lowered: str) -> int:
     carried = dict(CARRIED.findall(lowered))
     multiplied = {carried.get(v, v) for line in lines if " = linalg.matmul" in line for v in VALUE.findall(line)}
     counted = first.keys() - {root.get(value, value) for value in multiplied}
-    at = range(len(lines))
-    return max((sum(size[v] for v in counted if first[v] <= place <= last[v]) for place in at), default=0)
+    spans = [(size[value], first[value], last[value]) for value in counted]
+    spans += [(size[v], *span) for v, span in _moved(lines, root).items() if buffered and v in counted]
+    return max((sum(b for b, start, end in spans if start <= place <= end) for place in range(len(lines))), default=0)
+
+
+def _moved(lines: list[str], root: dict[str, str]) -> dict[str, tuple[int, int]]:
+    """The tiles that loops move, with the first and the last line of the outermost such loop."""
+    found, opened, waiting = dict[str, tuple[int, int]](), list[int](), list[tuple[int, str]]()
+    for place, line in enumerate(lines):
+        text = line.strip()
+        if text.startswith(MOVES):
+            waiting += [(place, root.get(value, value)) for value in VALUE.findall(text)]
+        if text.startswith("}") and opened:
+            start = opened.pop()
+            if "scf.for" in lines[start]:
+                found |= {value: (start, place) for at, value in waiting if at > start}
+        if text.endswith("{"):
+            opened.append(place)
+    return found
 
 
 def _bits(text: str) -> int:
@@ -144,17 +165,21 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
         module.__file__ = str(path)
         exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - definitions alone, see device_functions
         linecache.checkcache(str(path))
-        return {"kernels": [{"name": kernel["name"], **_one(vars(module), kernel)} for kernel in request["kernels"]]}
+        return {
+            "kernels": [{"name": kernel["name"], **one_lowered(vars(module), kernel)} for kernel in request["kernels"]]
+        }
 
 
-def _one(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:
+def one_lowered(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:
+    """What became of one kernel."""
     try:
         lowered = lower(functions, kernel["name"], kernel["signature"], kernel["constants"])
     except subprocess.CalledProcessError as error:
         return {"error": _shortened(error.stderr.decode(errors="replace").splitlines())}
     except Exception as error:  # noqa: BLE001 - whatever the front end raises is its answer on this kernel
         return {"error": _shortened(f"{type(error).__name__}: {error}".splitlines())}
-    return {"bits": buffer_bits(lowered), "copies": lowered.count("memref.copy")}
+    bits = {"bits": buffer_bits(lowered), "buffered_bits": buffer_bits(lowered, buffered=True)}
+    return {**bits, "copies": lowered.count("memref.copy")}
 
 
 def _shortened(lines: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpu_runner.contracts.reading import UNPARSABLE
@@ -11,6 +11,7 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.layouts.calls import is_function
 
 SAVE = "save_for_backward"
+LITERAL = "Literal["
 VIEWS = frozenset({"contiguous", "detach", "reshape", "view"})
 
 
@@ -21,6 +22,7 @@ class Parameter:
     name: str
     default: str | None = None
     annotation: str | None = None
+    values: tuple[str, ...] = ()  # all that it takes, as sources, where its annotation says so
 
     @property
     def source(self) -> str:
@@ -59,6 +61,13 @@ class ApiContract:
     dtypes: tuple[str, ...] = ()  # dtypes that the operator's file names
     path: str = ""  # the operator's file
 
+    @property
+    def settings(self) -> frozenset[str]:
+        """What its public functions pass from forward to backward besides tensors: how its own kernels are launched."""
+        results = self.forward.results if self.forward is not None else ()
+        own = {parameter.name for parameter in self.parameters} | {*self.returns, *self.saved}
+        return frozenset(name for name in results if name in self.attributes and name not in own)
+
 
 def read_contract(source: str, function: str, exported: Iterable[str], path: str = "") -> ApiContract:
     """The contract of one autograd Function of a file; ``exported`` are the names that the library exports from it.
@@ -79,7 +88,7 @@ def read_contract(source: str, function: str, exported: Iterable[str], path: str
     forward, backward = methods["forward"], methods["backward"]
     names = frozenset(exported)
     public = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef) and node.name in names}
-    parameters = _parameters(forward)[1:]
+    parameters = _parameters(forward, _literals(module))[1:]
     gradients = _last_return(backward)
     if forward.args.vararg or forward.args.kwarg or forward.args.kwonlyargs:
         raise _unreadable(function, "its forward takes a variable number of arguments")
@@ -100,11 +109,27 @@ def read_contract(source: str, function: str, exported: Iterable[str], path: str
     )
 
 
-def _parameters(function: ast.FunctionDef) -> tuple[Parameter, ...]:
+def _literals(module: ast.Module) -> dict[str, str]:
+    """The types of a fixed set of values that a module names."""
+    named = ((node.targets[0], node.value) for node in module.body if isinstance(node, ast.Assign))
+    return {ast.unparse(name): ast.unparse(value) for name, value in named if ast.unparse(value).startswith(LITERAL)}
+
+
+def _values(annotation: str | None, literals: Mapping[str, str]) -> tuple[str, ...]:
+    if annotation == "bool":
+        return ("False", "True")
+    text = literals.get(annotation or "", annotation or "")
+    if not text.startswith(LITERAL):
+        return ()
+    listed = ast.parse(text.removeprefix(LITERAL).removesuffix("]"), mode="eval").body
+    return tuple(map(ast.unparse, listed.elts if isinstance(listed, ast.Tuple) else [listed]))
+
+
+def _parameters(function: ast.FunctionDef, literals: Mapping[str, str] = {}) -> tuple[Parameter, ...]:
     given = [*function.args.posonlyargs, *function.args.args]
     defaults = [None] * (len(given) - len(function.args.defaults)) + [ast.unparse(d) for d in function.args.defaults]
     types = [None if arg.annotation is None else ast.unparse(arg.annotation) for arg in given]
-    return tuple(Parameter(a.arg, d, t) for a, d, t in zip(given, defaults, types, strict=True))
+    return tuple(Parameter(a.arg, d, t, _values(t, literals)) for a, d, t in zip(given, defaults, types, strict=True))
 
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:

@@ -42,6 +42,7 @@ CUTEDSL = CuteDslBackend(
         "The kernels need `apache-tvm-ffi` beside `nvidia-cutlass-dsl`: without it they raise when they are first called.",
     ),
     since="The implementation in CuTe DSL is part of liger-kernel since 0.8.1",
-    selects='os.environ.get("LIGER_KERNEL_IMPL") == "cutedsl"',
-    selects_by="import os",
+    device="cuda",
+    selected="cutedsl",
+    needs="cutlass",
 )

@@ -50,6 +50,7 @@ CUTILE = CutileBackend(
         "Times need a GPU with a driver of release 580 or later: `kernelsmith bench` there takes the port as any candidate.",
     ),
     since="The implementation in cuTile is part of liger-kernel since 0.8",
-    selects='os.environ.get("LIGER_KERNEL_IMPL") == "cutile"',
-    selects_by="import os",
+    device="cuda",
+    selected="cutile",
+    needs="cuda.tile",
 )

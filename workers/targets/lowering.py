@@ -100,4 +100,6 @@ def lowered(python: str, source: str, requests: list[dict[str, object]]) -> tupl
             raise UserFacingError(
                 Failure(FailureCode.verdict, message, "Nothing was pushed.", log=str(kernel["error"]))
             )
-    return tuple(LoweredKernel(str(k["name"]), int(k["bits"]), int(k["copies"])) for k in kernels)
+    return tuple(
+        LoweredKernel(str(k["name"]), int(k["bits"]), int(k["copies"]), int(k.get("buffered_bits", 0))) for k in kernels
+    )

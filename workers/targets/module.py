@@ -15,6 +15,8 @@ from workers.layouts.calls import call_of
 from workers.targets.contract import ApiContract, Parameter, SymbolContract
 
 CONTEXT = "ctx."
+ANY = "a value"
+GIVEN = '"given"'
 INDENT = "    "
 
 
@@ -35,11 +37,24 @@ class CallVariant:
 
 @dataclass(frozen=True)
 class PortedSymbol:
-    """What became of a public function: its definition, or why it is not exported."""
+    """What became of a public function: its definition, and what differs or why it is not exported."""
 
     name: str
     source: str | None
-    why_not: str = ""
+    note: str = "the same arguments and results"
+
+
+@dataclass(frozen=True)
+class CallKernels:
+    """A call of the Function, as sources with GIVEN for what is no constant, and the launchers that it is to reach.
+
+    ``saved`` is the number of tensors that backward is handed.
+    """
+
+    arguments: tuple[str, ...]
+    forward: str
+    backward: str
+    saved: int
 
 
 @dataclass(frozen=True)
@@ -50,6 +65,8 @@ class PortedModule:
     exports: tuple[str, ...]
     symbols: tuple[PortedSymbol, ...]
     narrowed: tuple[str, ...]  # parameters of which it takes some values alone, with those values
+    saved: tuple[str, ...] = ()  # tensors kept for backward, by the names that forward has for them
+    calls: tuple[CallKernels, ...] = ()  # where forward chooses among kernels
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,17 @@ class _Bound:
     def argument(self, name: str) -> str:
         """A problem's parameter as the Function's, or as it is where the launcher's own."""
         return self.names.get(name, name)
+
+
+def with_backward(variant: CallVariant, backward: Proposal) -> CallVariant:
+    """A variant whose backward launcher is the forward one of another proposal, of upstream gradients and what forward returned."""
+    launcher, own = backward_name(variant.name), variant.proposal
+    assert backward.signature is not None, "a section says how it is called"
+    blocks = [block for block in own.source.strip("\n").split("\n\n\n") if f"def {launcher}" not in block]
+    signature = replace(variant.signature, backward_arguments=backward.signature.forward_arguments)
+    source = "\n\n\n".join(dict.fromkeys([*blocks, *backward.source.strip("\n").split("\n\n\n")]))
+    imports = tuple(dict.fromkeys([*own.imports, *backward.imports]))
+    return replace(variant, proposal=replace(own, source=source, signature=signature, imports=imports))
 
 
 def forward_name(kernel: str) -> str:
@@ -148,7 +176,23 @@ class _Writer:
         ]
         blocks = ["\n".join(head), *dict.fromkeys(sections), *defined, self._function()]
         exports = (self.contract.function, *(symbol.name for symbol in symbols if symbol.source))
-        return PortedModule("\n\n\n".join(blocks) + "\n", exports, symbols, self.narrowed)
+        saved = dict.fromkeys(self._names(one).get(n, one.argument(n)) for one in self.bound for n in self._kept(one))
+        source = "\n\n\n".join(blocks) + "\n"
+        return PortedModule(source, exports, symbols, self.narrowed, tuple(saved), self._calls())
+
+    def _calls(self) -> tuple[CallKernels, ...]:
+        if len({one.variant.name for one in self.bound}) == 1:
+            return ()
+        names = [parameter.name for parameter in self.contract.parameters]
+        return tuple(
+            CallKernels(
+                tuple(one.constants.get(name, GIVEN) for name in names),
+                forward_name(one.variant.name),
+                backward_name(one.variant.name),
+                len(self._kept(one)),
+            )
+            for one in self.bound
+        )
 
     @cached_property
     def discriminating(self) -> tuple[str, ...]:
@@ -165,7 +209,10 @@ class _Writer:
     @property
     def narrowed(self) -> tuple[str, ...]:
         """What a caller can no longer pass."""
-        return (*(f"{n} = {text}" for n, text in self.fixed.items()), *self.taken)
+        whole = {parameter.name: set(parameter.values) for parameter in self.contract.parameters}
+        taken = self._values_of().items()
+        some = {n: texts for n, texts in taken if ANY not in texts and (not whole[n] or whole[n] - {*texts})}
+        return (*(f"{n} = {text}" for n, text in self.fixed.items()), *_listed(some))
 
     def _names(self, one: _Bound) -> dict[str, str]:
         """Names for what the launchers return, free of the parameters' own."""
@@ -222,10 +269,10 @@ class _Writer:
     @property
     def taken(self) -> tuple[str, ...]:
         """The values of the discriminating parameters, for people."""
-        values = (
-            (n, list(dict.fromkeys(one.constants.get(n, "a value") for one in self.bound))) for n in self.discriminating
-        )
-        return tuple(f"{name} = {' or '.join(texts)}" for name, texts in values)
+        return _listed(self._values_of())
+
+    def _values_of(self) -> dict[str, list[str]]:
+        return {n: list(dict.fromkeys(one.constants.get(n, ANY) for one in self.bound)) for n in self.discriminating}
 
     def _condition(self, *alike: _Bound) -> str:
         """When a call is one of several variants with the same kernels."""
@@ -286,12 +333,23 @@ class _Writer:
             why = "it passes on what only its own kernels have"
             return PortedSymbol(symbol.name, None, f"{why}: {', '.join(dict.fromkeys(internal))}" if internal else why)
         head = f"def {symbol.name}({', '.join(Parameter(p.name, p.default).source for p in symbol.parameters)}):"
-        return PortedSymbol(symbol.name, "\n".join([head, *(INDENT + line for line in lines)]))
+        source = "\n".join([head, *(INDENT + line for line in lines)])
+        own = [
+            text
+            for text in (*symbol.results, *symbol.arguments)
+            if text.removeprefix(CONTEXT) in self.contract.settings
+        ]
+        if not own:
+            return PortedSymbol(symbol.name, source)
+        settings = ", ".join(dict.fromkeys(text.removeprefix(CONTEXT) for text in own))
+        how = "ignored" if back else "None"
+        note = f"{PortedSymbol.note}, but that {settings} are {how}: each launcher chooses its own"
+        return PortedSymbol(symbol.name, source, note)
 
     def _is_shared(self, text: str) -> bool:
         contract = self.contract
         own = {parameter.name for parameter in contract.parameters} | {*contract.upstream, *contract.returns}
-        return text.removeprefix(CONTEXT) in own | set(contract.gradients)
+        return text.removeprefix(CONTEXT) in own | contract.settings | set(contract.gradients)
 
     def _values(self, symbol: SymbolContract) -> dict[str, str]:
         """The Function's own names, as the symbol's parameters; defaults of the Function for what the symbol lacks."""
@@ -309,11 +367,12 @@ class _Writer:
             return None
         outputs = dict(zip(self.contract.returns, (names[o] for o in signature.outputs), strict=False))
         given = [values.get(one.argument(name)) for name in signature.forward_arguments]
-        returned = [outputs.get(t) or (values.get(t) if t in parameters else None) for t in symbol.results]
+        shared = {**dict.fromkeys(self.contract.settings, "None"), **outputs}
+        returned = [shared.get(t) or (values.get(t) if t in parameters else None) for t in symbol.results]
         if None in given or None in returned:
             return None
         targets = [*(names[o] for o in signature.outputs), *("_" for _ in signature.saved)]
-        call = f"{forward_name(one.variant.name)}({', '.join(map(str, given))})"
+        call = f"{forward_name(one.variant.name)}({_dense(one, signature.forward_arguments, given)})"
         if returned == targets:
             return [f"return {call}"]
         return [f"{', '.join(targets)} = {call}", f"return {', '.join(map(str, returned))}"]
@@ -330,7 +389,19 @@ class _Writer:
         gradients = [one.argument(name) for name in signature.gradients]
         if None in given or wanted != gradients or self.fixed or not all(map(self._is_shared, symbol.arguments)):
             return None
-        return [f"return {backward_name(one.variant.name)}({', '.join(map(str, given))})"]
+        return [f"return {backward_name(one.variant.name)}({_dense(one, signature.backward_arguments, given)})"]
+
+
+def _listed(values: Mapping[str, list[str]]) -> tuple[str, ...]:
+    return tuple(f"{name} = {' or '.join(texts)}" for name, texts in values.items())
+
+
+def _dense(one: _Bound, names: Iterable[str], given: Iterable[str | None]) -> str:
+    """Arguments of a launcher for callers that did not make their tensors contiguous, which a Function's methods do."""
+    scalars = {spec.name for spec in one.variant.problem.scalars}
+    return ", ".join(
+        str(text) if name in scalars else f"{text}.contiguous()" for name, text in zip(names, given, strict=True)
+    )
 
 
 def _literal(parameter: Parameter, contract: ApiContract) -> str | None:

@@ -10,6 +10,7 @@ from workers.contracts import FileChange, KernelTiling
 from workers.layouts.protocol import ExistingKernel
 from workers.targets.contract import ApiContract
 from workers.targets.module import PortedModule
+from workers.targets.uses import ImportedName
 from workers.tree import Tree
 
 
@@ -61,6 +62,10 @@ class PortTarget(PortOrigin, Protocol):
         """The module of a port."""
         ...
 
+    def test_path(self, name: str) -> str:
+        """The file of the test of a port's API."""
+        ...
+
     @property
     def has_settings(self) -> bool:
         """Whether launchers of a port can look settings up that were measured."""
@@ -70,12 +75,24 @@ class PortTarget(PortOrigin, Protocol):
         """Whether the repository has this target and no port of the kernel yet, unless an ``existing`` one is meant."""
         ...
 
+    def used(self, kernel: ExistingKernel, tree: Tree) -> tuple[ImportedName, ...]:
+        """What other files of the package import of a port's module."""
+        ...
+
+    def stays(self, kernel: ExistingKernel, tree: Tree) -> tuple[ImportedName, ...]:
+        """What files outside of implementations import of the default operator's module."""
+        ...
+
     def problems(self, kernel: ExistingKernel, tree: Tree) -> tuple[tuple[str, str], ...]:
         """The calls to port, by name, each as a problem's source; empty where the library's own problem is the only one."""
         ...
 
-    def style(self, name: str) -> SourceStyle:
-        """The style in which the author writes a section of the port."""
+    def backward(self, kernel: ExistingKernel) -> str | None:
+        """The problem of a backward pass that others call with what forward returned; None where the port's own will do."""
+        ...
+
+    def style(self, name: str, *, backward: bool = False) -> SourceStyle:
+        """The style in which the author writes a section of the port, or the section of a ``backward`` problem."""
         ...
 
     def free(self, contract: ApiContract) -> tuple[str, ...]:

@@ -12,10 +12,12 @@ from workers.targets.backend import DEFAULT
 from workers.targets.liger_cutedsl import CUTEDSL
 from workers.targets.liger_cutile import CUTILE
 from workers.targets.protocol import PortOrigin, PortTarget
+from workers.targets.rocm import ROCM
+from workers.targets.xpu import XPU
 
 T = TypeVar("T")
-TARGETS: dict[str, PortTarget] = {target.name: target for target in (ASCEND, CUTILE, CUTEDSL)}
-ORIGINS: dict[str, PortOrigin] = {origin.name: origin for origin in (DEFAULT, ASCEND, CUTILE, CUTEDSL)}
+TARGETS: dict[str, PortTarget] = {target.name: target for target in (ASCEND, CUTILE, CUTEDSL, ROCM, XPU)}
+ORIGINS: dict[str, PortOrigin] = {origin.name: origin for origin in (DEFAULT, ASCEND, CUTILE, CUTEDSL, ROCM, XPU)}
 
 
 def target_named(name: str) -> PortTarget:

@@ -9,5 +9,5 @@ def reference(x: torch.Tensor, w: torch.Tensor, target: torch.Tensor) -> torch.T
 
 
 INPUTS = {"x": "T H", "w": "V H", "target": {"dims": "T V", "init": "softmax", "grad": False}}
-WORKLOADS = [{"T": 2048, "H": 1024, "V": 8192}]
+WORKLOADS = [{"T": 2048, "H": 1024, "V": 8192}, {"T": 1024, "H": 1024, "V": 4096}, {"T": 256, "H": 512, "V": 2048}]
 CALL = "LigerFusedLinearKLDivFunction.apply(x, w, target)"

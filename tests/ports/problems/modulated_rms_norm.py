@@ -12,5 +12,5 @@ def reference(
 
 
 INPUTS = {"x": "B T H", "w": {"dims": "H", "init": "ones"}, "scale": "B H", "shift": "B H"}
-WORKLOADS = [{"B": 8, "T": 1024, "H": 4096}, {"B": 4, "T": 2048, "H": 2048}]
+WORKLOADS = [{"B": 8, "T": 1024, "H": 4096}, {"B": 4, "T": 2048, "H": 2048}, {"B": 2, "T": 128, "H": 1024}]
 CALL = "LigerModulatedRMSNormFunction.apply(x, w, scale, shift, eps)"

@@ -459,5 +459,5 @@ def test_a_port_names_its_target_or_goes_to_the_first() -> None:
     assert (refused.code, refused.nearest, refused.choices) == (
         ErrorCode.unknown_value,
         "ascend",
-        ("ascend", "cutile", "cutedsl"),
+        ("ascend", "cutile", "cutedsl", "rocm", "xpu"),
     )

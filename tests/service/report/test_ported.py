@@ -10,11 +10,13 @@ from service.report.port import ported_holds, ported_sections, ported_verdict
 from service.report.pull_request import pull_request_body, pull_request_title
 from tests.service.report.facts import LINKS, REQUEST, VERDICT, WAITING
 from workers.contracts import (
+    DoneItem,
     KernelTiling,
     LoweredKernel,
     Parity,
     PortedName,
     PortSummary,
+    PortWork,
     PullRequestUpdate,
     StyleOutcome,
     Verb,
@@ -41,6 +43,8 @@ PORT = PortSummary(
     reproduce="kernelsmith port rms_norm --to ascend --repo . --auto",
     buffer_bits=1_572_864,
     lowered=(LoweredKernel("_rms_norm_forward_kernel", 600_000, 2),),
+    done=(DoneItem("both import forms", True, "executed"), DoneItem("times", None, "times need the device")),
+    work=(PortWork("T=128 H=1024", 2**19, 2**20, 2**19, 2**20),),
 )
 SECTIONS = [
     "Changed files",
@@ -49,11 +53,27 @@ SECTIONS = [
     "Tiling and launches",
     "Parity",
     "Performance",
+    "Definition of done",
     "Risks and next steps",
 ]
 
 
-def test_the_report_has_its_seven_sections_in_order() -> None:
+def test_what_only_the_device_can_say_is_told_from_what_was_shown() -> None:
+    text = ported_sections(PORT)
+    assert "| both import forms | yes | executed" in text
+    assert "| times | only the device can say | times need the device" in text
+
+
+def test_without_a_time_the_bytes_and_operations_say_what_bounds_it() -> None:
+    assert "it is bound by memory" in ported_sections(PORT)
+    assert "| `T=128 H=1024` | 512 KiB | 1.00 MiB | 1 | 1 |" in ported_sections(PORT)
+    products = replace(PORT, work=(replace(PORT.work[0], forward_operations=2**24),))
+    assert "it is bound by arithmetic" in ported_sections(products)
+    tiles = replace(PORT, tilings=(replace(PORT.tilings[0], tiles=33),))
+    assert "2 tiles a core at most, 52% of the cores' turns are filled" in ported_sections(tiles)
+
+
+def test_the_report_has_its_seven_sections_and_the_checklist_in_order() -> None:
     text = ported_sections(PORT)
     assert re.findall(r"^### (.*)$", text, re.MULTILINE) == SECTIONS
     assert "| `_rms_norm_forward` | `T=128 H=1024` | 4 | 4 x 1024 | 32 | 524,288 of 1,572,864 |" in text

@@ -61,7 +61,7 @@ def test_a_port_is_written_with_the_settings_that_are_faster_and_timed_next_to_t
     summary, texts = ported(context)
     (name, value), target = next(iter(settings.items())), {"cutile": CUTILE, "cutedsl": CUTEDSL}[to]
     path = target.port_path("geglu")
-    assert list(texts) == [path, target.exports, f"test/ops/test_{to}_geglu.py"]
+    assert list(texts) == [path, target.exports, f"test/backends/test_{to}_geglu.py"]
     assert f'{{"{name}": {value}}}' in texts[path] and texts[path].count("_tuned(") == 2
     assert summary.settings == ((f"forward, {SIZE.label()}", f"{name}={value}"),)
     assert not summary.existing and summary.benchmark is not None

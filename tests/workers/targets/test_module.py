@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from workers.authors.protocol import Brief, Proposal
 from workers.contracts import UserFacingError
 from workers.targets.ascend import ASCEND
 from workers.targets.contract import ApiContract, read_contract
-from workers.targets.module import CallVariant, ported_module
+from workers.targets.module import CallKernels, CallVariant, ported_module, with_backward
 
 ELEMENTWISE = """
 def gate_forward(a, b):
@@ -74,8 +75,14 @@ def test_public_functions_keep_their_arguments_and_results() -> None:
     one = variant("gate", "swiglu", "GateFunction.apply(gate, up)")
     module = ported_module("gate", contract_of(ELEMENTWISE, "GateFunction"), (one,), (), DECORATOR)
     assert module.exports == ("GateFunction", "gate_forward", "gate_backward")
-    assert "def gate_forward(a, b):\n    y = _gate_forward(a, b)\n    return a, b, y" in module.source
-    assert "def gate_backward(a, b, dc):\n    return _gate_backward(dc, a, b)" in module.source
+    assert (
+        "def gate_forward(a, b):\n    y = _gate_forward(a.contiguous(), b.contiguous())\n    return a, b, y"
+        in module.source
+    )
+    assert (
+        "def gate_backward(a, b, dc):\n    return _gate_backward(dc.contiguous(), a.contiguous(), b.contiguous())"
+        in module.source
+    )
     assert module.narrowed == ()
 
 
@@ -83,7 +90,7 @@ def test_a_function_that_passes_launch_settings_is_not_exported_and_the_reason_n
     one = variant("norm", "rms_norm", "NormFunction.apply(x, weight, eps, 0.0, 'llama', True)")
     module = ported_module("norm", contract_of(NORM, "NormFunction"), (one,), ("in_place",), DECORATOR)
     assert module.exports == ("NormFunction",)
-    assert module.symbols[0].source is None and "BLOCK_SIZE, num_warps" in module.symbols[0].why_not
+    assert module.symbols[0].source is None and "BLOCK_SIZE, num_warps" in module.symbols[0].note
     assert module.narrowed == ("offset = 0.0", "casting_mode = 'llama'")
     compile(module.source, "norm.py", "exec")
 
@@ -111,7 +118,72 @@ def test_variants_with_other_kernels_are_told_apart_in_backward_too() -> None:
     assert 'if W is None:\n            ctx.variant = "norm_plain"' in module.source
     assert 'if ctx.variant == "norm_plain":' in module.source
     assert module.source.count("def _block(") == 1, "what both need stands once"
+    given = '"given"'
+    assert module.calls == (
+        CallKernels(
+            (given, given, given, "0.0", "'llama'", "True"), "_norm_weight_forward", "_norm_weight_backward", 3
+        ),
+        CallKernels((given, "None", given, "0.0", "'llama'", "True"), "_norm_plain_forward", "_norm_plain_backward", 2),
+    )
     compile(module.source, "norm.py", "exec")
+
+
+SOFTMAX = """
+def row_forward(x):
+    return x, 1, True
+
+
+def row_backward(dy, y, BLOCK_SIZE, multi):
+    return dy
+
+
+class RowFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, input_):
+        y, BLOCK_SIZE, multi = row_forward(input_)
+        ctx.save_for_backward(y)
+        ctx.BLOCK_SIZE = BLOCK_SIZE
+        ctx.multi = multi
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        dx = row_backward(grad, y, ctx.BLOCK_SIZE, ctx.multi)
+        return dx
+"""
+
+
+def test_a_backward_of_what_forward_returned_serves_who_calls_it_and_launch_settings_are_none() -> None:
+    own = variant("row_tiled", "softmax", "RowFunction.apply(x)")
+    signature = replace(own.signature, forward_arguments=("dy", "y"), outputs=("out",))
+    given = replace(own.proposal, source="def _row_tiled_backward(dy, y):\n    return dy\n", signature=signature)
+    one = with_backward(own, given)
+    module = ported_module("row_tiled", contract_of(SOFTMAX, "RowFunction"), (one,), (), DECORATOR)
+    assert module.exports == ("RowFunction", "row_forward", "row_backward") and module.saved == ("y",)
+    assert module.source.count("def _row_tiled_backward") == 1, "the proposal's own backward is gone with its kernels"
+    assert "return y, None, None" in module.source
+    assert (
+        "def row_backward(dy, y, BLOCK_SIZE, multi):\n    return _row_tiled_backward(dy.contiguous(), " in module.source
+    )
+    assert all("BLOCK_SIZE, multi are " in symbol.note for symbol in module.symbols)
+    compile(module.source, "row.py", "exec")
+
+
+def test_a_value_of_each_kind_that_the_operator_takes_narrows_nothing() -> None:
+    modes = {"'llama'": "norm_llama", "'gemma'": "norm_gemma"}
+    typed = NORM.replace('casting_mode="llama"', 'casting_mode: MODE = "llama"')
+    several = tuple(
+        variant(name, "rms_norm", f"NormFunction.apply(x, weight, eps, 0.0, {mode}, True)")
+        for mode, name in modes.items()
+    )
+
+    def narrowed(values: str) -> tuple[str, ...]:
+        contract = contract_of(f"MODE = Literal[{values}]\n{typed}", "NormFunction")
+        return ported_module("norm", contract, several, ("in_place",), DECORATOR).narrowed
+
+    assert narrowed("'llama', 'gemma'") == ("offset = 0.0",)
+    assert narrowed("'llama', 'gemma', 'none'") == ("offset = 0.0", "casting_mode = 'llama' or 'gemma'")
 
 
 def test_a_call_that_computes_its_arguments_cannot_be_ported() -> None:

@@ -24,7 +24,7 @@ def test_an_unknown_target_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(UserFacingError) as raised:
         target_named("ascent")
     assert raised.value.failure.message == "there is no target `ascent`"
-    assert raised.value.failure.fix == "Did you mean `ascend`? Targets: `ascend`, `cutile`, `cutedsl`."
+    assert raised.value.failure.fix == "Did you mean `ascend`? Targets: `ascend`, `cutile`, `cutedsl`, `rocm`, `xpu`."
 
 
 def test_a_tile_fits_into_the_buffer_with_room_for_what_is_loaded_meanwhile() -> None:
