@@ -723,7 +723,7 @@ class _Proving:
 
     ``early`` are children that run meanwhile; on a GPU they are told of each case, so that they compile what it needs. With
     ``later`` the large cases are asked for while the candidate runs in the others; where there are cores for it at once, of a
-    second child of the reference, which then takes some of the others too.
+    second child of the reference.
     """
 
     def __init__(
@@ -745,7 +745,6 @@ class _Proving:
         self._pool = ThreadPoolExecutor(1, "reference")
         self._rest: deque[Future[list[Proof]]] = deque()
         self._ahead: Future[None] | None = None
-        self._others: Future[dict[int, Proof]] | None = None  # small cases that the second child takes too
         self._large: Future[Oracle] | None = None
         self._over = Event()
         self._scale = Scale()
@@ -784,7 +783,7 @@ class _Proving:
     def __exit__(self, *_: object) -> None:
         """End it, whatever it is being asked for."""
         self._over.set()
-        if any(not one.done() for one in (*self._rest, self._ahead, self._others) if one is not None):
+        if any(not one.done() for one in (*self._rest, self._ahead) if one is not None):
             self.oracle.session.abandon()
             if self._large is not None and self._large.done() and self._large.exception() is None:
                 self._large.result().session.abandon()
@@ -805,12 +804,16 @@ class _Proving:
         for place in self._later:
             few = few_rows(self._problem, self._cases[place], self._draws.seed(f"warming {place}"))
             self._warm(functools.partial(asked_of, self._problem, self.oracle.form, few))
-        small = deque(place for place in range(len(self._cases)) if place not in self._later)
-        if self._large is not None:
-            self._others = self._pool.submit(self._taken, small, self._large, deque.pop)
-        known = self._taken(small, self.oracle, deque.popleft)
-        known |= {} if self._others is None else self._others.result()
-        proofs = [known[place] for place in sorted(known)]
+        small = [place for place in range(len(self._cases)) if place not in self._later]
+        proofs = []
+        for place, coming in itertools.zip_longest(small, small[1:]):
+            proof = self._prove(self.oracle, place, coming)
+            if proof is None:
+                continue
+            proofs.append(proof)
+            self._tell(proof)
+            few = few_rows(self._problem, proof.case, self._draws.seed(f"warming {place}"))
+            self._warm(functools.partial(blank, self._problem, proof, few))
         if all(proof.case.content is not Content.ordinary for proof in proofs):
             if self._large is None:
                 self._ask_for_large()
@@ -883,25 +886,6 @@ class _Proving:
         oracle = self.oracle if self._large is None else self._large.result()
         proof = self._prove(oracle, place, coming)
         return [] if proof is None else [proof]
-
-    def _taken(
-        self, places: deque[int], by: Oracle | Future[Oracle], take: Callable[[deque[int]], int]
-    ) -> dict[int, Proof]:
-        """The small cases that one child of the reference takes of those that are left, with their truth."""
-        oracle = by if isinstance(by, Oracle) else by.result()
-        known: dict[int, Proof] = {}
-        with suppress(IndexError):  # another one took the last
-            while not self.is_over():
-                place = take(places)
-                coming = next(iter(places), None) if take is deque.popleft else None
-                proof = self._prove(oracle, place, coming)
-                if proof is None:
-                    continue
-                known[place] = proof
-                self._tell(proof)
-                few = few_rows(self._problem, proof.case, self._draws.seed(f"warming {place}"))
-                self._warm(functools.partial(blank, self._problem, proof, few))
-        return known
 
     def _prove(self, oracle: Oracle, place: int, coming: int | None) -> Proof | None:
         case = self._cases[place]

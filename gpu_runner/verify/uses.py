@@ -21,7 +21,7 @@ MOST_MEASURED = (
 )  # of all inputs of a workload, on which the forms of a call that choose other code are tried again
 CHOOSING = ("no_grad", "plain", "subset")
 LEAST_ELEMENTS = 32  # of the largest input: of fewer a wrong value says little
-USES_A_CASE = 2
+USES_A_CASE, MOST_STRIDED = 2, 5  # more where inputs have gaps, which few cases have
 MOST_SUBSETS = 14  # of the inputs that want a gradient: every one of four inputs
 MOST_CHANGED = 4  # inputs that are changed by themselves
 MOST_OF_MEASURED = 4
@@ -81,7 +81,9 @@ class Uses:
         can_double = case.layout == MemoryLayout.dense and case.upstream == MemoryLayout.dense
         fit = [use for use in self._left if use.layout in ("", case.layout) and (use.kind != "double" or can_double)]
         # Those that few cases can have come first.
-        fit = sorted(fit, key=lambda use: (use.kind != "double", not use.layout))[:USES_A_CASE]
+        fit = sorted(fit, key=lambda use: (use.kind != "double", not use.layout))
+        strided = [use for use in fit if use.layout in STRIDED]
+        fit = fit[: min(max(USES_A_CASE, len(strided)), MOST_STRIDED)]
         self._left = [use for use in self._left if use not in fit]
         if not fit and case.layout not in self._layouts:
             # Code of its own for calls without gradients may know fewer layouts.

@@ -41,7 +41,7 @@ CHEATS: dict[str, Cheat] = {
     "decoy": Cheat(None, (BY_TORCH,)),
     "decoy_gradient": Cheat(None, (BY_TORCH,)),
     "dense_upstream_only": Cheat(None, (GRADIENT, (Status.out_of_bounds, None))),
-    "element_by_element": Cheat(None, (BY_TORCH,)),
+    "element_by_element": Cheat(None, (BY_TORCH, (Status.refused, "endless"))),  # the second by a case of many elements
     "evaluates_text": Cheat((Status.cheating, "runs code from text"), ((Status.cheating, "runs code from text"),)),
     "exits_at_import": Cheat(REACHES, (REACHES,)),
     "falls_back": Cheat((Status.refused, "try around code"), ((Status.refused, "try around a launch"),)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from queue import SimpleQueue
@@ -434,26 +433,6 @@ def test_a_child_that_ends_while_it_compiles_is_not_the_one_that_is_judged() -> 
             assert child is cast(Any, children[1])
             assert ahead.reply(child, proof, judge._call(proof, NO_PEER, ())).message == cast(Any, "an answer")
     assert asked == ["compile", "run"]
-
-
-def test_small_cases_are_taken_by_whichever_child_of_the_reference_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    proving, _ = asking(monkeypatch, apart=True)
-    both, taken = threading.Barrier(2), list[tuple[str, int]]()
-
-    def prove(oracle: SimpleNamespace, place: int, coming: int | None) -> Proof | None:
-        both.wait(60)
-        taken.append((oracle.name, place))
-        return None if place == 2 else proofs()[place]
-
-    monkeypatch.setattr(proving, "_prove", prove)
-    other = Future[Oracle]()
-    other.set_result(cast(Oracle, SimpleNamespace(name="second", session=SimpleNamespace(gpu=True))))
-    first = SimpleNamespace(name="first", session=SimpleNamespace(gpu=True, abandon=lambda: None))
-    proving.oracle, proving._large = cast(Oracle, first), other
-    monkeypatch.setattr(judge, "Oracle", SimpleNamespace)
-    assert [proof.case for proof in proving.first()] == [CASES[0], CASES[1], CASES[3]]
-    assert sorted(taken) == [("first", 0), ("first", 1), ("second", 2), ("second", 3)]
-    proving.__exit__()
 
 
 def test_a_child_that_hangs_in_a_case_ahead_ends_with_its_verdict() -> None:

@@ -19,7 +19,7 @@ from gpu_runner.verify.judge import choose_cases, prove
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import MOST_RESTARTS, BadProblem, Oracle
-from gpu_runner.verify.uses import STRIDED
+from gpu_runner.verify.uses import STRIDED, Uses, uses_of
 from tests.cheats.trial import proofs, source_of_problem, surroundings
 
 NARROW = """
@@ -260,6 +260,13 @@ def test_each_input_is_changed_before_the_backward_where_it_is_dense_and_where_i
         counts = Counter(layout for layout, _ in changed)
         assert counts.pop(MemoryLayout.dense) == 4
         assert counts.keys() == set(STRIDED)
+
+
+def test_one_case_of_rows_that_are_apart_has_every_use_that_they_alone_can_show() -> None:
+    (proof, *_) = [one for one in proofs("reglu") if one.case.layout == MemoryLayout.apart and one.uses]
+    first = Uses().deal(replace(proof, uses=()))
+    assert {use for use in uses_of(first) if use.layout == MemoryLayout.apart} <= set(first.uses)
+    assert any(use.kind == "elsewhere" for use in first.uses)
 
 
 def test_noise_is_no_jump_where_numbers_with_ties_have_a_mean_of_zero() -> None:
