@@ -99,7 +99,7 @@ def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
 | `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--to ascend\\|cutile\\|cutedsl] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Write, prove and measure a new kernel, on a pull request. |
 | `/kernel optimize [NAME] [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--variants N] [--target TEXT] [--to cutile\\|cutedsl] [--gpu ARCH] [--author compiler\\|llm\\|auto] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
 | `/kernel modify NAME TEXT [--author llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Change an existing kernel as you say, and prove, test and measure the change, on a pull request. |
-| `/kernel port NAME [from PATH[:SYMBOL]\\|URL] [--to ascend\\|cutile\\|cutedsl] [--from default\\|ascend\\|cutile\\|cutedsl] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Port an existing operator to another device with the same API, and prove it, on a pull request. |
+| `/kernel port NAME [from PATH[:SYMBOL]\\|URL] [--to ascend\\|cutile\\|cutedsl\\|rocm\\|xpu] [--from default\\|ascend\\|cutile\\|cutedsl\\|rocm\\|xpu] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Port an existing operator to another device with the same API, and prove it, on a pull request. |
 | `/kernel fuse [PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Take a whole model apart, write and prove its parts, and compose and prove the whole, on a pull request. |
 | `/kernel tune [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--to cutile\\|cutedsl] [--gpu ARCH] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Find the launch settings of an existing kernel by measurement, and nothing else, on a pull request. |
 | `/kernel profile [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--gpu ARCH] [--layout liger\\|plain\\|versioned\\|fla] [--dry-run]` | Measure an existing kernel, and say what bounds it and what could be tried; nothing is changed. |
@@ -133,7 +133,7 @@ Commands in code blocks, quotes and HTML are only text. Of more than 5 commands 
 - `--candidates N`: how many kernels a model is asked for at once, 1 to 8; by default 3
 - `--repairs N`: how often a model sees what failed and tries again, 1 to 5; by default 3
 - `--choose first|best`: which of a model's proved kernels is taken: the first, or the fastest; by default first
-- `--to ascend|cutile|cutedsl`: the device and language to write it for, by the compiler; by default a GPU, in Triton
+- `--to ascend|cutile|cutedsl`: the device and language to write it for; by default a GPU, in Triton
 - `--layout liger|plain|versioned|fla`: how a kernel lives in the repository; by default found by looking
 - `--gpu ARCH`: the architecture to measure on, such as sm_90, h100 or hopper; by default any that is there
 - `--profile`: profile the kernel once it is proved, and say what bounds it: by Nsight Compute where the GPU host allows it, else by its bytes and operations
