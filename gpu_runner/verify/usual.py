@@ -114,7 +114,7 @@ def at_usual_sizes(
             given[place] = own, replace(kind, dtype=stream.choice(halves))
     first: Iterable[Proposed] = ()
     if decided is not None:
-        first = itertools.islice(_met(tried, stream.choice(plain), usual, draws, decided), MOST_USUAL - PLAIN)
+        first = itertools.islice(_met(problem, tried, stream.choice(plain), usual, draws, decided), MOST_USUAL - PLAIN)
         first = first if beside is None else _once_known(beside.submit(list, first))
     others = itertools.islice(itertools.chain(first, zip(tried[PLAIN:], kinds)), MOST_USUAL - PLAIN)  # noqa: B905
     has_total = True  # an output that is one number; unless a call shows that there is none
@@ -122,7 +122,7 @@ def at_usual_sizes(
         if sizes is None or _places(problem, sizes) > MOST_MANY:
             continue
         is_long, sizes = sizes in long, oracle.in_form(sizes, kind.scalars)
-        case = _at(kind, sizes, draws.seed(f"usual sizes {place}"))
+        case = _at(problem, kind, sizes, draws.seed(f"usual sizes {place}"))
         scalars = kind.scalars if kind.name == PLAIN_CALL else _drawn_scalars(problem, kind, cases, stream)
         try:
             roughly = kind.name == PLAIN_CALL and kind is not far
@@ -200,16 +200,25 @@ def _drawn_scalars(
     return tuple((own | drawn).items())
 
 
-def _at(kind: Case, sizes: Mapping[str, int], seed: int) -> Case:
+def _at(problem: Problem, kind: Case, sizes: Mapping[str, int], seed: int) -> Case:
+    """A call like a case at other sizes; tensors that are one there are several where their shapes differ here."""
+    one = (*kind.same, *kind.related)
+    if len({shape_of(spec, dict(sizes)) for spec in problem.inputs if spec.name in one}) > 1:
+        kind = replace(kind, same=(), related=())
     return replace(kind, sizes=tuple(sizes.items()), seed=seed, again=False, measured=False)
 
 
 def _met(
-    sizes: Sequence[Mapping[str, int]], usual: Case, cases: Sequence[Case], draws: Draws, decided: Deciding
+    problem: Problem,
+    sizes: Sequence[Mapping[str, int]],
+    usual: Case,
+    cases: Sequence[Case],
+    draws: Draws,
+    decided: Deciding,
 ) -> Iterator[Proposed]:
     """Sizes with cases that they are called like, so that most is decided together that no case had together."""
     before = [replace(case, seed=draws.seed(f"before {place}")) for place, case in enumerate(cases)]
-    new = [_at(usual, one, draws.seed(f"proposed {place}")) for place, one in enumerate(sizes)]
+    new = [_at(problem, usual, one, draws.seed(f"proposed {place}")) for place, one in enumerate(sizes)]
     known, seen = (
         {place: one for place, one in enumerate(decided(asked)) if one is not None} for asked in (before, new)
     )

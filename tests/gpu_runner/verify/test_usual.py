@@ -15,6 +15,7 @@ from gpu_runner.contracts import parse_problem
 from gpu_runner.messages import SampledReply, SampledValue
 from gpu_runner.numerics.compare import Truth
 from gpu_runner.reply import ChildReply
+from gpu_runner.verify import usual
 from gpu_runner.verify.cases import Case, Content, MemoryLayout, plan_cases
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.opening import opened, reference_session
@@ -35,6 +36,7 @@ from gpu_runner.verify.usual import (
     at_usual_sizes,
 )
 from tests.cheats.trial import source_of_problem, surroundings
+from tests.honest.table import problem_of
 
 
 def calls(
@@ -237,3 +239,10 @@ def test_beside_a_step_a_rounding_moves_some_elements(moved: int, size: float, p
     own[:2], given[50 : 50 + moved] = 1.0, size
     exact[99] = given[99] = own[99] = 0.5
     assert roughly_compared(given.float(), Truth(exact, own)).passed is passes
+
+
+def test_a_call_has_one_tensor_for_two_inputs_where_their_shapes_are_the_same_there() -> None:
+    problem = parse_problem(problem_of("linear_bias_relu"))
+    case = Case("the same tensor twice", (("M", 9), ("N", 9), ("K", 33)), "float32", 3, same=("x", "w"))
+    assert usual._at(problem, case, {"M": 25, "N": 1, "K": 512}, 1).same == ()
+    assert usual._at(problem, case, {"M": 25, "N": 25, "K": 512}, 1).same == ("x", "w")
