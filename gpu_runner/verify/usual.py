@@ -108,9 +108,8 @@ def at_usual_sizes(
     far = replace(stream.choice(plain), dtype="float32", special=Special.lengthwise)
     given += [(sizes, far) for sizes in long if "float32" in dtypes and any(map(is_activation, problem.inputs))]
     for place, (own, kind) in enumerate(given):
-        if (
-            halves and kind is not far and (place == 1 or own in long)
-        ):  # sums of many rows that are rounded on the way show there alone
+        # Sums of many rows that are rounded on the way show there alone.
+        if halves and kind is not far and (place == 1 or own in long):
             given[place] = own, replace(kind, dtype=stream.choice(halves))
     first: Iterable[Proposed] = ()
     if decided is not None:
