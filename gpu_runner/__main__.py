@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gpu_runner import host, removal, spans
+from gpu_runner import companion, host, removal, spans
 from gpu_runner.actions import prepare
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, RunnerError, from_json, to_json
@@ -57,7 +57,9 @@ def _act(request_file: Path, result_folder: Path, seed: str | None = None) -> in
         sys.stderr.write(f"{request_file} is no request: {error}\n")
         return BAD_REQUEST
     if request.action is not Action.tests:
-        _warm_up(beside=request.action is Action.verify and not request.payload.get("quick"))
+        is_whole = request.action is Action.verify and not request.payload.get("quick")
+        apart = is_whole and request.payload.get("original") is None
+        _warm_up(beside=is_whole and not apart, apart=apart)
     result = carried_out(request, carry_out, request_file.resolve().parent, seed)
     try:
         write_atomically(result_folder / "result.json", json.dumps(to_json(result)))
@@ -67,16 +69,20 @@ def _act(request_file: Path, result_folder: Path, seed: str | None = None) -> in
     return 0
 
 
-def _warm_up(*, beside: bool) -> None:
+def _warm_up(*, beside: bool, apart: bool) -> None:
     """Start what children are forked from, before this process imports torch itself; also of those ``beside`` a GPU, which have
-    none."""
+    none, in this process or ``apart``."""
+    if apart and has_gpu() and companion.has_cores():
+        companion.start()
+    else:
+        beside |= apart
     for gpu in dict.fromkeys([has_gpu(), *([False] if beside else [])]):
         keeper.warm_up(gpu)
 
 
 def _stand_by() -> int:
     """Import what actions need, wait for one line of standard input that names request and result, and carry it out."""
-    _warm_up(beside=True)
+    _warm_up(beside=True, apart=True)
     with uncollected():
         importlib.import_module("torch")
     line = sys.stdin.readline()

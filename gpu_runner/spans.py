@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 _LEAST_S = 0.001  # shorter spans are left out
@@ -29,6 +29,13 @@ def span(name: str) -> Iterator[None]:
         took = time.monotonic() - start
         with _lock:
             _spent[name] = _spent.get(name, 0.0) + took
+
+
+def add(rows: Iterable[tuple[str, float]]) -> None:
+    """Add what another process of the same action took, in seconds by name."""
+    with _lock:
+        for name, seconds in rows:
+            _spent[name] = _spent.get(name, 0.0) + seconds
 
 
 def spent() -> tuple[tuple[str, float], ...]:

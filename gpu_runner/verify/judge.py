@@ -15,11 +15,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, Threa
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from queue import Empty, PriorityQueue, SimpleQueue
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import Any, Self, TypeVar
 
 import torch
 
+from gpu_runner import companion
+from gpu_runner.companion import Line
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import Isolation, RunnerError
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
@@ -64,7 +66,7 @@ from gpu_runner.program.memory import FALSE_CLAIM
 from gpu_runner.reply import ChildReply
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import ChildSession, has_gpu
-from gpu_runner.spans import span
+from gpu_runner.spans import add, span, spent
 from gpu_runner.verify.answer import (
     CaseAnswer,
     SeenDecision,
@@ -195,6 +197,10 @@ def _no_more(_: bool) -> list[Proof]:
     return []
 
 
+def _untold(*_: object) -> None:
+    return
+
+
 @dataclass
 class _Trial:
     """What the candidate's run gave so far."""
@@ -207,8 +213,8 @@ class _Trial:
     refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
     # None where the candidate raised; whether it tells devices apart, which it does not between a GPU and the interpreter.
     trails: list[_Trail] = field(default_factory=list)
-    follow: Callable[[_Trail], None] = lambda _: None  # is given each of them at once
-    launch: Callable[[Proof, CaseAnswer], None] = lambda *_: None  # is given each case of the candidate's own child
+    follow: Callable[[_Trail], None] = _untold  # is given each of them at once
+    launch: Callable[[Proof, CaseAnswer], None] = _untold  # is given each case of the candidate's own child
     decisions: dict[SeenDecision, int] = field(default_factory=dict)  # how each has ended so far
     decided: dict[object, SeenOutcomes] = field(default_factory=dict)  # in each child so far
     launching: dict[frozenset[str], _Tried] = field(default_factory=dict)  # kernels of a call, and its first usual case
@@ -318,15 +324,10 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
     keep_pages()
     if not interpreted:
         share_steps()
-    if not interpreted and not request.quick:
-        warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
-        beside = None
-        if not (interpreted or request.quick or request.composed or problem.form == "kernelbench"):
-            own = functools.partial(_interpreted_proofs, request, problem, context, draws)
-            beside = stack.enter_context(
-                _Interpreting(request.candidate, context, own, request.original, before.values())
-            )
+        beside = _interpreting(request, problem, context, draws, before.values())
+        if beside is not None:
+            stack.enter_context(beside)
         told = None if beside is None else beside.told
         early = [] if request.composed else _start_early(request, problem, cases, context, stack, draws, told)
         try:
@@ -363,6 +364,19 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             verdict = _named_as_reference(verdict, request, problem)
         verdict = otherwise(verdict)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
+
+
+def _interpreting(
+    request: VerifyRequest, problem: Problem, context: RunContext, draws: Draws, before: Collection[str]
+) -> _Interpreting | None:
+    """What runs a candidate in the interpreter beside a GPU, of a whole verdict; None without one."""
+    if not has_gpu() or request.quick or request.composed is not None or problem.form == "kernelbench":
+        return None
+    if request.original is None and companion.has_cores():
+        return _InterpretingApart(request, context, draws, before)
+    warm_up(gpu=False)
+    own = functools.partial(_interpreted_proofs, request, problem, context, draws)
+    return _Interpreting(request.candidate, context, own, request.original, before)
 
 
 def _may_run_ahead(request: VerifyRequest, levels: tuple[Isolation, ...]) -> bool:
@@ -1628,12 +1642,12 @@ class _Interpreting:
         self._device: Future[dict[str, Any]] = (
             Future()
         )  # the facts of the GPU, or none, once the candidate's own child is open
-        self._on_gpu: _Trial | None = None  # what the GPU showed, once it has ended
+        self._on_gpu: Collection[str] | None = None  # the kernels that the GPU launched, once it has ended
         self._is_over = Event()  # it has, or nobody waits any more
         self._seen = _Interpreted(by_value=prove is not None)
         self._leaving = Lock()
         self._left = False
-        self._pending: Future[_Trial] | None = None
+        self._pending: Future[_Interpreted] | None = None
 
     def __enter__(self) -> Self:
         """Begin to ask the reference."""
@@ -1642,12 +1656,30 @@ class _Interpreting:
 
     def __exit__(self, *_: object) -> None:
         """Wait for the case that is running."""
-        self._left = True
-        self._is_over.set()
-        self._begin(None)
+        self.leave()
         if not self._learned.done():
             self._learned.set_result(OriginalRuns())
         self._pool.shutdown()
+
+    def leave(self) -> None:
+        """Do no more than the case that is running."""
+        self._left = True
+        self._is_over.set()
+        self._begin(None)
+
+    def see(self, kernels: Collection[str]) -> None:
+        """Know what the GPU launched, now that it has ended."""
+        self._on_gpu = kernels
+        self._is_over.set()
+
+    def seen(self) -> _Interpreted:
+        """What came of it, at its end.
+
+        Raises:
+            RunnerError: the host, not the candidate, is at fault.
+        """
+        assert self._pending is not None
+        return self._pending.result()
 
     def entering(self, door: Door, learned: OriginalRuns) -> Door:
         """The door to the candidate's child, from whose opening on the interpreter runs the candidate too."""
@@ -1676,18 +1708,19 @@ class _Interpreting:
     def _begin(self, session: ChildSession | None) -> None:
         """Go on, with the facts of the GPU that a session has; nothing where that is known."""
         if not self._device.done():
-            facts = {} if session is None else _facts_of(session)
-            with suppress(InvalidStateError):  # another thread was first
-                self._device.set_result(facts)
+            self.go_on({} if session is None else _facts_of(session))
+
+    def go_on(self, facts: dict[str, Any]) -> None:
+        """Begin to run the candidate, told of the GPU that has these facts, or of none."""
+        with suppress(InvalidStateError):  # another thread was first
+            self._device.set_result(facts)
 
     def end(self, trial: _Trial) -> None:
         """Add what was seen to what the GPU showed."""
-        assert self._pending is not None
-        self._on_gpu = trial
-        self._is_over.set()
+        self.see(trial.kernels)
         self._begin(None)
         with span("waiting for the interpreter"):
-            seen = self._pending.result()
+            seen = self.seen()
         trial.add(seen)
         if not seen.is_whole:
             return
@@ -1701,7 +1734,7 @@ class _Interpreting:
         if missed:
             trial.findings.append(_only_on_a_gpu(missed[0], seen.refused))
 
-    def _run(self) -> _Trial:
+    def _run(self) -> _Interpreted:
         seen = self._seen
         ahead: SimpleQueue[Proof | None] = SimpleQueue()
         with ThreadPoolExecutor(1, "interpreted reference") as pool:
@@ -1887,11 +1920,87 @@ class _Interpreting:
     def _has_seen_enough(self, seen: _Trial) -> bool:
         if self._on_gpu is None or len(seen.examined) < LEAST_INTERPRETED:
             return False
-        return not self._is_open(seen) and seen.kernels.keys() >= self._on_gpu.kernels.keys()
+        return not self._is_open(seen) and seen.kernels.keys() >= set(self._on_gpu)
 
     @staticmethod
     def _is_open(seen: _Trial) -> bool:
         return any(outcome != BOTH for decision, outcome in seen.decisions.items() if decision.in_kernel)
+
+
+class _InterpretingApart(_Interpreting):
+    """The same in a second process of the runner, on a host of many cores; of a candidate that has no original."""
+
+    def __init__(self, request: VerifyRequest, context: RunContext, draws: Draws, before: Collection[str]) -> None:
+        super().__init__(request.candidate, context, lambda: (_ for _ in ()), None, before)
+        self._companion = companion.take()
+        given = request, draws.master, tuple(before), RunContext(context.folder, context.limits, context.require)
+        self._line = self._companion.ask(_interpret, *given)
+
+    def __exit__(self, *_: object) -> None:
+        """End the process, after the case that is running."""
+        super().__exit__()
+        self._companion.end()
+
+    def leave(self) -> None:
+        """Do no more than the case that is running."""
+        super().leave()
+        self._line.send(("leave", ()))
+
+    def see(self, kernels: Collection[str]) -> None:
+        """Know what the GPU launched, now that it has ended."""
+        super().see(kernels)
+        self._line.send(("see", (tuple(kernels),)))
+
+    def _run(self) -> _Interpreted:
+        self._device.add_done_callback(lambda facts: self._line.send(("go_on", (facts.result(),))))
+        try:
+            while True:
+                kind, what = self._line.receive()
+                if kind == "trail":
+                    with self._leaving:
+                        self._seen.leave(*what)
+                elif kind == "seen":
+                    seen: _Interpreted
+                    seen, took, levels = what
+                    add(took)
+                    self._context.isolation += levels
+                    return replace(seen, trails=self._seen.trails)
+                else:
+                    raise RunnerError(what)
+        except (EOFError, OSError) as error:
+            raise RunnerError("the process that interprets the candidate ended") from error
+
+
+def _interpret(line: Line, request: VerifyRequest, master: str, before: tuple[str, ...], context: RunContext) -> None:
+    """Interpret a candidate as the second process of the runner, which is told and tells by this line."""
+    keep_pages()
+    share_steps()
+    prove = functools.partial(
+        _interpreted_proofs, request, parse_problem(request.problem_source), context, Draws(master)
+    )
+    beside = _Interpreting(request.candidate, context, prove, None, before)
+
+    def listen() -> None:
+        told: dict[str, Callable[..., None]] = {"leave": beside.leave, "see": beside.see, "go_on": beside.go_on}
+        try:
+            while True:
+                what, arguments = line.receive()
+                told[what](*arguments)
+        except (EOFError, OSError):
+            beside.leave()  # the first process is gone
+
+    Thread(target=listen, name="listening", daemon=True).start()
+    try:
+        with beside:
+            beside.followed(lambda trail: line.send(("trail", trail)))
+            seen = beside.seen()
+    except (RunnerError, ValueError, OSError) as error:
+        _log.exception("the candidate could not be interpreted")
+        line.send(("failed", f"{type(error).__name__}: {error}"))
+        return
+    # What only this process knows by identity stays here.
+    seen = replace(seen, trails=[], follow=_untold, decided={}, launching={}, small=[])
+    line.send(("seen", (seen, spent(), context.isolation)))
 
 
 class _Children:

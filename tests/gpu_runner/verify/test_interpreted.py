@@ -12,12 +12,14 @@ from typing import cast
 
 import pytest
 
+from gpu_runner import companion
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.contracts import CandidateSource, RunnerError, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.messages import CallForm
 from gpu_runner.program.memory import FALSE_CLAIM
 from gpu_runner.session import ChildSession
 from gpu_runner.verify import cases, judge
+from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.opening import loaded
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, source_of_problem, surroundings
@@ -36,6 +38,7 @@ GPU_THERE = {
 def _on_a_gpu(patch: pytest.MonkeyPatch, *kernels: str) -> None:
     """Have every case pass on a GPU that launches these kernels; none is larger than it would be for the interpreter."""
     patch.setattr(judge, "has_gpu", lambda: True)
+    patch.setattr(companion, "has_cores", lambda: False)
     patch.setattr(cases, "GPU_ELEMENTS", cases.INTERPRETED_ELEMENTS)
     patch.setattr(judge, "_try", lambda *_: judge._Trial(kernels=dict.fromkeys(kernels)))
     patch.setattr(judge._Importing, "_begun", lambda _: None)
@@ -54,10 +57,12 @@ def whole_beside_a_gpu(
     *kernels: str,
     original: CandidateSource | None = None,
     context: RunContext | None = None,
+    apart: bool = False,
 ) -> Verdict:
-    """A full verdict."""
+    """A full verdict; interpreted in a process of its own or in this one."""
     known = proofs("reglu")
     _on_a_gpu(patch, *kernels)
+    patch.setattr(companion, "has_cores", lambda: apart)
     patch.setattr(judge._Proving, "first", lambda *_: list(known))
     patch.setattr(judge._Proving, "begin_rest", lambda _: None)
     request = VerifyRequest(problem, candidate, dtypes=("float32",), original=original)
@@ -76,8 +81,11 @@ def test_memory_that_a_kernel_was_not_given_is_found(monkeypatch: pytest.MonkeyP
     assert verdict.status is Status.out_of_bounds
 
 
-def test_alignment_that_a_kernel_claims_and_no_case_on_a_gpu_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    verdict = whole_beside_a_gpu(source_of_problem("gauss"), cheat("aligned_pointer"), monkeypatch)
+@pytest.mark.parametrize("apart", [False, True])
+def test_alignment_that_a_kernel_claims_and_no_case_on_a_gpu_needs_is_found(
+    monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    verdict = whole_beside_a_gpu(source_of_problem("gauss"), cheat("aligned_pointer"), monkeypatch, apart=apart)
     assert (verdict.status, verdict.rule) == (Status.refused, FALSE_CLAIM)
 
 
@@ -107,11 +115,14 @@ def test_what_a_kernel_decides_is_seen_beside_a_gpu(monkeypatch: pytest.MonkeyPa
     assert (verdict.status, verdict.rule) == (Status.unproved, "one-sided")
 
 
-def test_an_honest_candidate_passes_once_every_decision_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    launched = "_forward", "_backward"
-    verdict = whole_beside_a_gpu(problem_of("reglu"), source_of("reglu"), monkeypatch, *launched)
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_honest_candidate_passes_once_every_decision_was_seen(monkeypatch: pytest.MonkeyPatch, apart: bool) -> None:
+    launched, context = ("_forward", "_backward"), surroundings()
+    candidate, problem = source_of("reglu"), problem_of("reglu")
+    verdict = whole_beside_a_gpu(problem, candidate, monkeypatch, *launched, context=context, apart=apart)
     assert verdict.status is Status.passed, verdict.evidence
     assert 2 <= [check.name for check in verdict.checks].count("interpreted") < 20
+    assert {"at_scale", "interpreted"} <= {check.name for check in verdict.checks} and context.levels()
 
 
 @pytest.mark.long  # in `make test` test_one_sided joins what several processes tell
@@ -133,16 +144,35 @@ def test_what_one_of_several_children_alone_saw_counts(monkeypatch: pytest.Monke
 
 
 @pytest.mark.long  # a whole verdict beside a GPU is above
+@pytest.mark.parametrize("apart", [False, True])
 def test_programs_of_a_persistent_kernel_have_several_blocks_each_where_a_gpu_has_few_processors(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, apart: bool
 ) -> None:
+    trails: list[judge._Trail] = []
+    monkeypatch.setattr(judge._Importing, "follow", lambda _, trail: trails.append(trail))
     begin = judge._Interpreting._begin
     monkeypatch.setattr(judge, "_facts_of", lambda _: GPU_THERE)
     monkeypatch.setattr(judge._Interpreting, "_begin", lambda self, _: begin(self, cast(ChildSession, self)))
     monkeypatch.setattr(judge._Importing, "end", lambda *_: None)  # by CPython there is no such GPU
     name = "mean_square_persistent"
-    verdict = whole_beside_a_gpu(problem_of(name), source_of(name), monkeypatch, "_sum_blocks", "_grad")
+    launched = "_sum_blocks", "_grad"
+    verdict = whole_beside_a_gpu(problem_of(name), source_of(name), monkeypatch, *launched, apart=apart)
     assert verdict.status is Status.passed, verdict.evidence
+    assert len(trails) >= 2 and all(trail is not None and trail.whole for _, _, trail, _ in trails)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_process_that_interprets_and_ends_is_no_verdict(leaves: bool) -> None:
+    request = VerifyRequest(problem_of("reglu"), source_of("reglu"), dtypes=("float32",))
+    with judge._InterpretingApart(request, surroundings(), Draws.fresh(), ()) as beside:
+        if leaves:
+            beside.leave()
+            assert not beside.seen().findings
+        else:
+            beside._companion._process.kill()
+            with pytest.raises(RunnerError, match="interprets the candidate ended"):
+                beside.seen()
+    assert not beside._companion._process.is_alive()
 
 
 def test_a_kernel_that_ran_on_the_gpu_alone_is_unproved_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
