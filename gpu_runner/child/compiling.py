@@ -108,15 +108,22 @@ def _with_launcher(kernel: Any) -> Any:
 def _mode() -> Any:
     from triton.runtime._async_compile import AsyncCompileMode
 
-    return AsyncCompileMode(_Compilers())
+    class Mode(AsyncCompileMode):  # type: ignore[misc]  # Triton has no types
+        """Has a launch find what is being compiled: Triton 3.7 does so by itself, 3.6 would compile it once more."""
+
+        def submit(self, key: Any, compile_fn: Callable[[], Any], finalize_fn: Callable[[Any], None]) -> Any:
+            kernel = super().submit(key, compile_fn, finalize_fn)
+            finalize_fn(kernel)
+            return kernel
+
+    return Mode(_Compilers())
 
 
 @contextmanager
 def compiling_ahead() -> Iterator[None]:
     """Have compiled beside this process what is launched inside, and do not wait for it, as Triton's own context does.
 
-    A later launch finds its kernel in the cache. One that is still being compiled it waits for from Triton 3.7 on, and compiles
-    anew in 3.6; it raises what a compilation raises.
+    A later launch waits for its kernel where that is still being compiled, and raises what the compilation raises.
     """
     from triton.runtime._async_compile import active_mode
 
