@@ -169,6 +169,7 @@ COMPILED_FOR, COMPILING_S = "sm_90", 60.0  # see `child.uncompiled`; of a case, 
 LOOK_S = 0.2
 TRIED_FIRST = 8  # cases, which show most of what is wrong, before the candidate is called at scale beside the others
 TWICE_OF, MOST_TWICE = 3, 16  # in the interpreter a candidate is run twice in one of so many cases; of so few in all
+IMPORTED_OF = 4  # of so many cases one is chosen to be run as CPython imports the program, on a GPU
 _COMPILED, _NEXT, _IN_TURN = range(3)  # what the candidate's child does first of what waits for it
 INTERPRETED_S = 60.0  # of a case in the interpreter, beside a GPU, whose host may be busy
 LEAST_INTERPRETED = 3  # cases of it: with most elements, with most rows, all at odd offsets
@@ -336,7 +337,10 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             stack.enter_context(proving)
             levels = proving.oracle.session.isolation
             ahead = stack.enter_context(_Ahead(early[0].turn)) if _may_run_ahead(request, levels) else None
-            proofs = proving.first(ahead)
+            imported = None
+            if ahead is not None and not (interpreted or request.quick):
+                imported = stack.enter_context(_Ahead(_door_of_imported(request.candidate, context)))
+            proofs = proving.first(ahead, imported)
             known = [proof.case for proof in proofs]
             if request.original is not None and not request.quick:
                 proofs += in_other_ranks(problem, proofs)
@@ -355,7 +359,17 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
             otherwise = _other_calls(request, proofs, before.values(), draws, context, stack, levels)
             doors = [child.turn for child in early] if ahead is None else [ahead.turn]
             verdict = judge_by(
-                proofs, request.candidate, context, frame, request.original, doors, beside, scaled, proving.rest, ahead
+                proofs,
+                request.candidate,
+                context,
+                frame,
+                request.original,
+                doors,
+                beside,
+                scaled,
+                proving.rest,
+                ahead,
+                imported,
             )
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
@@ -470,12 +484,13 @@ def judge_by(
     scaled: Iterable[AtScale] = (),
     rest: Rest = _no_more,
     ahead: _Ahead | None = None,
+    imported: _Ahead | None = None,
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
     ``first`` opens the candidate's child, and the original's first one, where they were started before. A candidate that is the
     original itself has one child alone. ``beside`` a GPU the interpreter may have begun before. ``rest`` gives further cases as
-    their truth becomes known; of some it may be known ``ahead`` what the candidate answers.
+    their truth becomes known; of some it may be known ``ahead`` what the candidate answers, of one also as it is ``imported``.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -491,7 +506,7 @@ def judge_by(
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
     return judge_beside(
-        learned, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original, ahead
+        learned, candidate, context, frame, first[0] if first else None, beside, scaled, rest, original, ahead, imported
     )
 
 
@@ -535,6 +550,7 @@ def judge_beside(
     rest: Rest = _no_more,
     original: CandidateSource | None = None,
     ahead: _Ahead | None = None,
+    imported: _Ahead | None = None,
 ) -> Verdict:
     """Run a candidate on the cases in which an original is known, and say what came of it; ``original`` is asked again at scale.
 
@@ -548,7 +564,7 @@ def judge_beside(
             beside = stack.enter_context(_Interpreting(candidate, context))
         if beside is not None:
             door = beside.entering(door, learned)
-        importing = None if frame.quick else stack.enter_context(_Importing(candidate, learned, context))
+        importing = None if frame.quick else stack.enter_context(_Importing(candidate, learned, context, imported))
         if beside is not None and importing is not None:
             beside.followed(importing.follow)
         written = candidate.screened_files
@@ -804,8 +820,9 @@ class _Proving:
         self._pool.shutdown(cancel_futures=True)
         self._stack.close()
 
-    def first(self, ahead: _Ahead | None = None) -> list[Proof]:
-        """The cases that the reference is asked for at once, with their truth. ``ahead`` is told of each as it is known.
+    def first(self, ahead: _Ahead | None = None, imported: _Ahead | None = None) -> list[Proof]:
+        """The cases that the reference is asked for at once, with their truth. ``ahead`` is told of each as it is known, and
+        ``imported`` of one.
 
         Raises:
             BadProblem: the reference runs in too few cases.
@@ -826,6 +843,9 @@ class _Proving:
                 continue
             proofs.append(proof)
             self._tell(proof)
+            if imported is not None and proof.case.seed % IMPORTED_OF == 0 and _tells_much(proof):
+                imported.begin(proof)
+                imported = None
             few = few_rows(self._problem, proof.case, self._draws.seed(f"warming {place}"))
             self._warm(functools.partial(blank, self._problem, proof, few))
         if all(proof.case.content is not Content.ordinary for proof in proofs):
@@ -1230,6 +1250,10 @@ class _Ahead:
 
         self._compiled.append(self._ask(_COMPILED, compiled))
 
+    def has_begun(self, proof: Proof) -> bool:
+        """Whether a case was begun that nobody has asked for yet."""
+        return proof.case in self._asked
+
     def begin(self, proof: Proof) -> None:
         """Run a case after those that were begun before."""
         call = _call(proof, NO_PEER, ())
@@ -1516,22 +1540,38 @@ def may_refuse(proof: Proof, peer: Peer, error: ChildError) -> bool:
     return peer.answer is None or bool(case.gpu) or Look(proof, peer.answer).is_another_function()
 
 
+def _tells_much(proof: Proof) -> bool:
+    """Whether a case is small, of usual values, and of several programs in each dimension."""
+    case = proof.case
+    is_usual = case.content is Content.ordinary and not (case.may_raise or case.measured)
+    return is_usual and all(size > 1 for _, size in case.sizes)
+
+
+def _door_of_imported(candidate: CandidateSource, context: RunContext) -> Door:
+    """The door to a child in which CPython carries out the candidate's host code too."""
+    return lambda form: loaded("candidate", candidate, form, context, "imported candidate", IMPORTED)
+
+
 class _Importing:
     """Has CPython carry out the host code too: what was evaluated is what users will call.
 
     In every case it must leave the same trail, which needs no kernel to run; and in one that nobody can foresee the same values.
-    A context manager; on a GPU, beside many cores, that one case is run while the candidate's own child is at work, and each trail
-    followed as it is left; in the interpreter once the first cases have passed, where children are apart.
+    A context manager; on a GPU that one case is run while the candidate's own child is at work, ``ahead`` where it was begun
+    before, and each trail followed as it is left; in the interpreter once the first cases have passed, where children are apart.
     """
 
-    def __init__(self, candidate: CandidateSource, learned: OriginalRuns, context: RunContext) -> None:
-        self._candidate, self._learned, self._context = candidate, learned, context
+    def __init__(
+        self, candidate: CandidateSource, learned: OriginalRuns, context: RunContext, ahead: _Ahead | None = None
+    ) -> None:
+        self._learned, self._context = learned, context
+        self._ahead = ahead or _Ahead(_door_of_imported(candidate, context))
         able = [
-            proof for proof, _ in learned.cases if proof.case.content is Content.ordinary and not proof.case.may_raise
+            proof for proof in learned.proofs if proof.case.content is Content.ordinary and not proof.case.may_raise
         ]
         small = [proof for proof in able if not proof.case.measured] or able or learned.proofs
-        several = [proof for proof in small if all(size > 1 for _, size in proof.case.sizes)] or small  # programs
-        self._chosen = several[learned.proofs[0].case.seed % len(several)]
+        some = [proof for proof in small if _tells_much(proof)] or small
+        begun = [proof for proof in some if self._ahead.has_begun(proof)] or some
+        self._chosen = begun[learned.proofs[0].case.seed % len(begun)]
         self._pool = ThreadPoolExecutor(1, "importing")
         self._pending: Future[ChildSession] | None = None
         self._followed: dict[int, Future[str | None]] = {}  # what is said of trails, by identity
@@ -1605,11 +1645,12 @@ class _Importing:
 
     def _begun(self) -> ChildSession:
         """Load the candidate, and run the one case."""
-        source, form = self._candidate, self._chosen.form
-        door = loaded("candidate", source, form, self._context, "imported candidate", IMPORTED)
-        session = self._stack.enter_context(door)
-        peer = next(peer for proof, peer in self._learned.cases if proof is self._chosen)
-        _one_case(self._other, session, self._chosen, peer, tuple(self._learned.overwrites))
+        chosen, overwrites = self._chosen, tuple(self._learned.overwrites)
+        session = self._stack.enter_context(self._ahead.turn(chosen.form))
+        peer = next(peer for proof, peer in self._learned.cases if proof is chosen)
+        answer = _answer(self._other, session, chosen, peer, overwrites, self._ahead)
+        examined = _examined(chosen, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
+        self._other.take(examined, answer.launched)
         return session
 
 
@@ -2235,11 +2276,6 @@ def _answer(
     trial.decide(proof, peer, answer)
     trial.launch(proof, answer)
     return answer
-
-
-def _one_case(trial: _Trial, session: ChildSession, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
-    answer = _answer(trial, session, proof, peer, overwrites)
-    trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer.launched)
 
 
 def _run(session: ChildSession, proof: Proof, call: ChildCall[SentCall]) -> ChildReply[CaseReply]:
