@@ -32,6 +32,9 @@ from gpu_runner.session import has_gpu
 BAD_REQUEST = 3
 MAX_REQUEST_BYTES = 64 * 2**20
 MOST_SPANS_LOGGED = 12
+# Threads of torch's that wait for work sleep: spinning, they took a third of the runner's processor time beside the compilers of a
+# candidate's kernels (2026-11-30, 16 cores). It is read as torch is loaded.
+_ASLEEP = {"OMP_WAIT_POLICY": "PASSIVE"}
 _log = logging.getLogger("gpu_runner")
 
 
@@ -39,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     options = _parser().parse_args(arguments)
+    os.environ |= {name: value for name, value in _ASLEEP.items() if name not in os.environ}
     keep_bytecode()
     if options.command == "doctor":
         return _doctor(options.json)

@@ -144,7 +144,15 @@ def _one(
         notes.overwrites[name] = None
 
 
-def examine(
+@dataclass(frozen=True)
+class ComparedCase:
+    """What came of comparing a case's values: all but what torch did of the work, which the problem's scale says."""
+
+    notes: CaseNotes
+    deterministic: bool | None
+
+
+def compared_case(
     proof: Proof,
     answer: CaseAnswer,
     device: str,
@@ -152,11 +160,11 @@ def examine(
     overwrites: Collection[str] = (),
     *,
     is_coarse: bool = False,
-) -> Examined:
-    """Examine everything that came back from one case.
+) -> ComparedCase:
+    """Compare everything that came back from one case with its truth.
 
     ``peer`` is what stands in the candidate's place, in the same case; ``overwrites`` names the memory that may be overwritten.
-    A coarse examination sees what is wrong by far.
+    A coarse comparison sees what is wrong by far.
     """
     notes = CaseNotes(proof.case.label())
     examiner = _Examiner(notes, answer, peer, device, proof, is_coarse)
@@ -168,10 +176,26 @@ def examine(
         examiner.interleaved(proof, proof.other)
     examiner.uses(proof)
     examiner.results(proof)
+    return ComparedCase(notes, deterministic)
+
+
+def examine(
+    proof: Proof,
+    answer: CaseAnswer,
+    device: str,
+    peer: Peer = NO_PEER,
+    overwrites: Collection[str] = (),
+    *,
+    is_coarse: bool = False,
+    compared: ComparedCase | None = None,
+) -> Examined:
+    """Examine everything that came back from one case, whose values may have been ``compared`` before; see ``compared_case``."""
+    compared = compared or compared_case(proof, answer, device, peer, overwrites, is_coarse=is_coarse)
+    notes = compared.notes
     if not proof.case.is_empty:  # there is no work that anybody could do
         judge_honesty(notes, proof, answer, peer)
     seen = (tuple(notes.overwrites), tuple(notes.allowances))
-    return Examined(tuple(notes.checks), tuple(notes.findings), deterministic, *seen, tuple(notes.excused))
+    return Examined(tuple(notes.checks), tuple(notes.findings), compared.deterministic, *seen, tuple(notes.excused))
 
 
 # The share of elements that by chance are what their memory held before: there are few numbers of 8 bits of mantissa.

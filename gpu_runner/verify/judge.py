@@ -103,7 +103,7 @@ from gpu_runner.verify.constants import (
 )
 from gpu_runner.verify.draws import MASTER_BYTES, Draws
 from gpu_runner.verify.early import Door, Early, is_fit_after_a_run, keeps_apart
-from gpu_runner.verify.examine import examine
+from gpu_runner.verify.examine import ComparedCase, compared_case, examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.inputs import shape_of
@@ -1010,7 +1010,8 @@ def _try(
                     if not (proof.case.gpu or proof.case.compiling):
                         trial.leave(proof, peer, None, True)
                 else:
-                    comparing.begin(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
+                    compared = None if ahead is None else ahead.compared(proof)
+                    comparing.begin(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites, compared)
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
             comparing.end()
@@ -1208,12 +1209,16 @@ def _replies(session: ChildSession, scaled: Iterable[AtScale]) -> Iterator[tuple
 class _Ahead:
     """Runs cases in the candidate's child as their truth becomes known, while the reference is asked for that of the next.
 
-    What comes of a case is looked at in its turn. On a GPU the child compiles what cases need before it runs any that waits. A
-    context manager; ``turn`` ends with the child, and so does it.
+    What comes of a case is looked at in its turn. On a GPU the child compiles what cases need before it runs any that waits, and
+    the values are compared meanwhile. A context manager; ``turn`` ends with the child, and so does it.
     """
 
     def __init__(self, door: Door) -> None:
         self._door = door
+        self._comparing = (
+            ThreadPoolExecutor(1, "comparing ahead", torch.set_num_threads, (THREADS,)) if has_gpu() else None
+        )
+        self._compared: dict[Case, Future[ComparedCase]] = {}
         self._pool = ThreadPoolExecutor(1, "ahead")
         self._waiting = PriorityQueue[tuple[int, int, Callable[[], None]]]()
         self._numbers = itertools.count()
@@ -1232,6 +1237,8 @@ class _Ahead:
         """End the child, whatever it is being asked for; one that is not open yet is whose door it is."""
         self._left.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._comparing is not None:
+            self._comparing.shutdown(wait=False, cancel_futures=True)
         if self._child is None:
             return
         if any(not reply.done() for _, reply in self._asked.values()):
@@ -1257,10 +1264,14 @@ class _Ahead:
     def begin(self, proof: Proof) -> None:
         """Run a case after those that were begun before."""
         call = _call(proof, NO_PEER, ())
-        self._asked[proof.case] = (
-            call.call.skip,
-            self._ask(_IN_TURN, lambda: _run(self._opened(proof.form), proof, call)),
-        )
+
+        def run() -> ChildReply[CaseReply]:
+            reply = _run(self._opened(proof.form), proof, call)
+            if self._comparing is not None and not self._left.is_set():
+                self._compared[proof.case] = self._comparing.submit(_compared_ahead, proof, reply)
+            return reply
+
+        self._asked[proof.case] = call.call.skip, self._ask(_IN_TURN, run)
 
     @contextmanager
     def turn(self, form: CallForm) -> Iterator[ChildSession]:
@@ -1284,8 +1295,13 @@ class _Ahead:
         """
         skipped, reply = self._asked.pop(proof.case, ((), None))
         if reply is None or skipped != call.call.skip:
+            self._compared.pop(proof.case, None)
             reply = self._ask(_NEXT, lambda: _run(session, proof, call))
         return reply.result()
+
+    def compared(self, proof: Proof) -> Future[ComparedCase] | None:
+        """What comes of comparing what was replied in a case that was begun; None where nobody does."""
+        return self._compared.pop(proof.case, None)
 
     def _ask(self, turn: int, work: Callable[[], _Answer]) -> Future[_Answer]:
         """Do something in the thread that alone talks to the child."""
@@ -1649,7 +1665,8 @@ class _Importing:
         session = self._stack.enter_context(self._ahead.turn(chosen.form))
         peer = next(peer for proof, peer in self._learned.cases if proof is chosen)
         answer = _answer(self._other, session, chosen, peer, overwrites, self._ahead)
-        examined = _examined(chosen, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
+        device, compared = "cuda" if session.gpu else "cpu", self._ahead.compared(chosen)
+        examined = _examined(chosen, answer, device, peer, overwrites, compared=compared)
         self._other.take(examined, answer.launched)
         return session
 
@@ -2240,13 +2257,23 @@ class _Comparing:
         self.end()
         self._pool.shutdown()
 
-    def begin(self, proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str]) -> None:
-        """Begin to compare an answer, once few are being compared: they are held in memory."""
+    def begin(
+        self,
+        proof: Proof,
+        answer: CaseAnswer,
+        device: str,
+        peer: Peer,
+        overwrites: Collection[str],
+        compared: Future[ComparedCase] | None = None,
+    ) -> None:
+        """Begin to compare an answer, once few are being compared: they are held in memory. Its values may be ``compared``."""
         while len(busy := [future for future, _ in self._pending if not future.done()]) >= self._held:
             with span("waiting for a comparison"):
                 wait(busy, return_when=FIRST_COMPLETED)
         self._take(lambda future: future.done())
-        work = self._pool.submit(_examined, proof, answer, device, peer, overwrites, is_coarse=self._is_coarse)
+        work = self._pool.submit(
+            _examined, proof, answer, device, peer, overwrites, is_coarse=self._is_coarse, compared=compared
+        )
         self._pending.append((work, tuple(answer.launched)))
 
     def end(self) -> None:
@@ -2289,17 +2316,30 @@ def _call(proof: Proof, peer: Peer, overwrites: Collection[str], **more: Any) ->
 
 
 def _examined(
-    proof: Proof, answer: CaseAnswer, device: str, peer: Peer, overwrites: Collection[str], *, is_coarse: bool = False
+    proof: Proof,
+    answer: CaseAnswer,
+    device: str,
+    peer: Peer,
+    overwrites: Collection[str],
+    *,
+    is_coarse: bool = False,
+    compared: Future[ComparedCase] | None = None,
 ) -> Examined:
     """Examine an answer; a fault on the way is a finding of this verdict, as what was examined came from the candidate."""
     try:
-        with _in_turn_where_small(proof), span("comparing"):
-            return examine(proof, answer, device, peer, overwrites, is_coarse=is_coarse)
+        known = None if compared is None else compared.result()
+        with nullcontext() if known else _in_turn_where_small(proof), span("comparing"):
+            return examine(proof, answer, device, peer, overwrites, is_coarse=is_coarse, compared=known)
     except Exception as error:  # noqa: BLE001 - whatever it is, it comes of this candidate's values, and ends this verdict alone
         _log.exception("%s: the answer could not be compared", proof.case.label())
         message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"
         evidence = Evidence(NOT_COMPARED, message, proof.case.label())
         return Examined(findings=(VerdictFinding(Status.refused, evidence, NOT_COMPARED),))
+
+
+def _compared_ahead(proof: Proof, reply: ChildReply[CaseReply]) -> ComparedCase:
+    with _in_turn_where_small(proof), span("comparing ahead"):
+        return compared_case(proof, read_answer(reply), "cuda")
 
 
 def _in_turn_where_small(proof: Proof) -> AbstractContextManager[object]:

@@ -26,10 +26,10 @@ from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
 from gpu_runner.verify.cases import Case, largest_first
-from gpu_runner.verify.examine import _Examiner
+from gpu_runner.verify.examine import ComparedCase, _Examiner
 from gpu_runner.verify.finding import CaseNotes, Examined
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Expected, Proof
+from gpu_runner.verify.proof import Expected, Proof, Scale
 from gpu_runner.verify.scale import AtScale
 from gpu_runner.verify.truth import Oracle, asked_of, form_of
 from tests.cheats.trial import surroundings
@@ -86,7 +86,7 @@ def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
 ) -> None:
     begun, may_end = [], threading.Semaphore(0)
 
-    def examined(proof: Proof, *_: object, is_coarse: bool) -> Examined:
+    def examined(proof: Proof, *_: object, **_more: object) -> Examined:
         may_end.acquire()
         return Examined((Check("values", proof.case.name, True),))
 
@@ -335,11 +335,11 @@ def test_the_reference_is_left_where_the_candidate_is_judged_already(monkeypatch
 
 
 class _Running:
-    """A child that tells which runs it was asked for; in its third call it raises, and with ``hangs`` it waits to be ended."""
+    """A child that tells which runs it was asked for; its third call ``raises``, and with ``hangs`` it waits to be ended."""
 
-    def __init__(self, *, hangs: bool = False) -> None:
+    def __init__(self, *, hangs: bool = False, raises: bool = True) -> None:
         self.asked: list[tuple[int, tuple[str, ...]]] = []
-        self.hangs, self.gone, self.is_renewed = hangs, threading.Event(), False
+        self.hangs, self.raises, self.gone, self.is_renewed = hangs, raises, threading.Event(), False
 
     def renew(self) -> None:
         self.is_renewed = True
@@ -351,7 +351,7 @@ class _Running:
         self.asked.append((seed := len(self.asked), request.call.skip))
         if self.hangs:
             self.gone.wait()
-        if seed == 2:
+        if seed == 2 and self.raises:
             raise ChildError("ValueError", "no", "")
         return ChildReply(seed)
 
@@ -377,6 +377,56 @@ def test_a_case_that_was_run_ahead_is_run_once_more_only_for_other_runs() -> Non
                     found.append("raised")
     assert session.asked == [*((place, ("second",)) for place in range(4)), (4, ())]
     assert found == [4, 1, "raised", 3]
+
+
+def test_values_of_a_case_that_was_run_ahead_on_a_gpu_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[Proof] = []
+
+    def compare(proof: Proof, *_: object, **_more: object) -> ComparedCase:
+        compared.append(proof)
+        return ComparedCase(CaseNotes("", [Check("values", proof.case.name, True)]), True)
+
+    monkeypatch.setattr(judge, "has_gpu", lambda: True)
+    for module, name in ((judge, "compared_case"), (examining, "compared_case")):
+        monkeypatch.setattr(module, name, compare)
+    monkeypatch.setattr(judge, "read_answer", lambda reply: reply)
+    monkeypatch.setattr(examining, "judge_honesty", lambda notes, proof, *_: notes.checks.append(proof.scale))
+    known = [replace(proof, once=True) for proof in proofs()[:2]]
+    scale = Scale({"a": 7})
+    with ahead_of(session := _Running(raises=False)) as ahead:
+        for proof in known:
+            ahead.begin(proof)
+        with ahead.turn(known[0].form) as child:
+            for proof, is_again in zip(known, (False, True), strict=True):
+                asked = replace(proof, once=not is_again, scale=scale)
+                ahead.reply(child, asked, judge._call(asked, NO_PEER, ()))
+                early = ahead.compared(asked)
+                assert (early is None) == is_again  # of other runs than those that were compared
+                examined = judge._examined(asked, cast(CaseAnswer, 0), "cuda", NO_PEER, (), compared=early)
+                assert [*map(str, examined.checks)] == [str(Check("values", proof.case.name, True)), str(scale)]
+    assert len(session.asked) == 3 and len(compared) == 3 and compared[-1].case == known[1].case
+
+
+def test_one_case_that_nobody_foresees_is_run_as_it_is_imported_while_the_truth_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[Proof] = []
+    imported = cast(judge._Ahead, SimpleNamespace(begin=begun.append, has_begun=lambda proof: proof in begun))
+    cases = [
+        Case("no several programs", (("T", 1), ("I", 33)), "float32", 8),
+        Case("large", (("T", 5), ("I", 33)), "float32", 12, measured=True),
+        *(Case(f"seed {seed}", (("T", 5), ("I", 33)), "float32", seed) for seed in (3, 16, 20, 5)),
+    ]
+    with judge._Proving(PROBLEM, cases, surroundings()) as proving:
+        known = proving.first(None, imported)
+    assert [proof.case.name for proof in begun] == ["seed 16"]
+    begun[:] = [proof for proof in known if proof.case.name == "seed 16"]
+    learned = judge.OriginalRuns([(proof, NO_PEER) for proof in known])
+    source = source_of("reglu")
+    assert judge._Importing(source, learned, surroundings(), imported)._chosen.case.name == "seed 16"
+    begun.clear()
+    chosen = judge._Importing(source, learned, surroundings(), imported)._chosen.case
+    assert chosen.name.startswith("seed")
 
 
 class _Compiling:
