@@ -108,7 +108,7 @@ def _with_launcher(kernel: Any) -> Any:
 def _mode() -> Any:
     from triton.runtime._async_compile import AsyncCompileMode
 
-    class Mode(AsyncCompileMode):  # type: ignore[misc]  # Triton has no types
+    class Findable(AsyncCompileMode):  # type: ignore[misc]  # Triton has no types
         """Has a launch find what is being compiled: Triton 3.7 does so by itself, 3.6 would compile it once more."""
 
         def submit(self, key: Any, compile_fn: Callable[[], Any], finalize_fn: Callable[[Any], None]) -> Any:
@@ -116,7 +116,7 @@ def _mode() -> Any:
             finalize_fn(kernel)
             return kernel
 
-    return Mode(_Compilers())
+    return Findable(_Compilers())
 
 
 @contextmanager

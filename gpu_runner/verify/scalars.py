@@ -27,6 +27,7 @@ DYADIC = (0.25, 0.5)
 WHOLE = ("near", "below", "far", "beyond", "past")
 FAR, BEYOND, PAST = (100, 8000), (2**15, 2**17), (2**31, 2**33)  # beyond what float16 counts to, 16 bits and 32
 SEEDS = (2**32, 2**40)  # beyond 32 bits
+_SIGNS = {"far": 1, "beyond": -1}  # of places, whose default is negative: each is drawn on both sides
 USUAL = (
     (0.1, 0.5),
     (0.2, 0.01, 0.9, 0.25, 0.3, 0.05, 0.7, 0.125, 0.95),
@@ -309,7 +310,8 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str)
     if is_padding(spec.name) or _is_handed_as(is_padding, problem.source, spec.name):
         return stream.choice((-2, -1, 0, 1) if kind == "near" else (-2, -1))
     if default < 0:
-        far = stream.choice((-1, 1)) * stream.randint(*(8, 200) if kind == "below" else FAR)
+        sign = _SIGNS.get(kind) or stream.choice((-1, 1))
+        far = sign * stream.randint(*(8, 200) if kind == "below" else FAR)
         return stream.choice((default - 1, default + 1, 0, 1)) if kind == "near" else far
     if is_seed(spec.name):
         return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1

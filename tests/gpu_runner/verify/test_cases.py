@@ -602,6 +602,17 @@ def test_a_whole_number_is_more_than_sixteen_bits_hold(draws: Draws) -> None:
 
 
 @given(SEEDS)
+def test_a_place_that_counts_from_the_end_is_far_on_both_sides(draws: Draws) -> None:
+    problem = parse_problem(
+        "import torch\n\ndef reference(x: torch.Tensor, shift: int = -1):\n    return torch.roll(x, shift, -1)\n\n"
+        'INPUTS = {"x": {"dims": "T H", "grad": False}}\nWORKLOADS = [{"T": 4, "H": 8}]\n'
+    )
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=False, quick=False, draws=draws)
+    shifts = [dict(case.scalars).get("shift", -1) for case in cases]
+    assert min(shifts) <= -100 and max(shifts) >= 100
+
+
+@given(SEEDS)
 def test_beyond_a_cut_an_answer_of_pairs_has_no_more_elements_than_its_inputs_may(draws: Draws) -> None:
     problem = parse_problem(
         "import torch\n\ndef reference(x: torch.Tensor, y: torch.Tensor):\n    return torch.softmax(x[:, None] + y, -1)\n\n"
