@@ -29,7 +29,7 @@ _END_S = 5.0
 _running: list[Companion] = []
 
 
-class Line:
+class CompanionPipe:
     """One end of what the two processes send each other: any object, in order, from any thread."""
 
     def __init__(self, connection: Connection) -> None:
@@ -60,9 +60,9 @@ class Companion:
         self._process = context.Process(target=_serve, args=(theirs,), name="companion", daemon=True)
         self._process.start()
         theirs.close()
-        self._line = Line(ours)
+        self._line = CompanionPipe(ours)
 
-    def ask(self, work: Callable[..., None], *arguments: object) -> Line:
+    def ask(self, work: Callable[..., None], *arguments: object) -> CompanionPipe:
         """Have it do ``work``, a function of a module, with the line to this process and ``arguments``.
 
         Raises:
@@ -114,7 +114,7 @@ def _serve(connection: Connection) -> NoReturn:
     keeper.warm_up(gpu=False)
     with uncollected():
         importlib.import_module("gpu_runner.verify.judge")
-    line = Line(connection)
+    line = CompanionPipe(connection)
     with suppress(EOFError, OSError):  # nobody asks any more
         work, arguments = line.receive()
         work(line, *arguments)

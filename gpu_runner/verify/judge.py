@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar
 import torch
 
 from gpu_runner import companion
-from gpu_runner.companion import Line
+from gpu_runner.companion import CompanionPipe
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import Isolation, RunnerError
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
@@ -2029,7 +2029,9 @@ class _InterpretingApart(_Interpreting):
             raise RunnerError("the process that interprets the candidate ended") from error
 
 
-def _interpret(line: Line, request: VerifyRequest, master: str, before: tuple[str, ...], context: RunContext) -> None:
+def _interpret(
+    line: CompanionPipe, request: VerifyRequest, master: str, before: tuple[str, ...], context: RunContext
+) -> None:
     """Interpret a candidate as the second process of the runner, which is told and tells by this line."""
     keep_pages()
     share_steps()
