@@ -71,6 +71,14 @@ class Companion:
         self._line.send((work, arguments))
         return self._line
 
+    def how_it_ended(self) -> str:
+        """What a reader of the log needs of a process that is gone before its work was done."""
+        self._process.join(_END_S)
+        code = self._process.exitcode
+        if code == -signal.SIGKILL:
+            return "was killed, as the system does where memory runs out: see the kernel's log (`dmesg`)"
+        return f"ended by itself with exit code {code}: see this log above"
+
     def end(self) -> None:
         """Wait for its end, which it comes to by itself once its work is done or what it receives has ended."""
         self._process.join(_END_S)

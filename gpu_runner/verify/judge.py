@@ -2026,7 +2026,10 @@ class _InterpretingApart(_Interpreting):
                 else:
                     raise RunnerError(what)
         except (EOFError, OSError) as error:
-            raise RunnerError("the process that interprets the candidate ended") from error
+            how = self._companion.how_it_ended()
+            raise RunnerError(
+                f"the runner's second process, which interprets the candidate beside the GPU, {how}"
+            ) from error
 
 
 def _interpret(

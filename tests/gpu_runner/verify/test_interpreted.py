@@ -170,7 +170,7 @@ def test_a_process_that_interprets_and_ends_is_no_verdict(leaves: bool) -> None:
             assert not beside.seen().findings
         else:
             beside._companion._process.kill()
-            with pytest.raises(RunnerError, match="interprets the candidate ended"):
+            with pytest.raises(RunnerError, match="interprets the candidate beside the GPU, was killed"):
                 beside.seen()
     assert not beside._companion._process.is_alive()
 
