@@ -56,6 +56,13 @@ def test_a_size_that_does_not_say_how_wide_rows_are_needs_every_kernel() -> None
     assert asked("rms_norm", {"T": 64}).limits == ()
 
 
+def test_scores_of_as_many_rows_as_columns_are_no_wider_than_memory_holds_them() -> None:
+    given = asked("softmax_temperature")  # B S S
+    assert "_kernel_wide" not in given.source
+    assert given.limits == (Limit("S", 32768),)
+    assert "_kernel_wide" in asked("softmax").source and asked("softmax").limits == ()
+
+
 @pytest.mark.parametrize("name", ["rms_norm", "layer_norm", "softmax", "add_rms_norm", "poly_norm"])
 def test_what_is_left_is_written_as_it_was(name: str) -> None:
     problem, _ = captured(name)

@@ -26,6 +26,7 @@ from workers.authors.compiler.schedules.product import product_formula
 from workers.authors.compiler.values import TileValue
 
 USUAL_COLS = 4096  # where a problem has no workloads
+MOST_ELEMENTS = 2**30  # of a tensor whose rows and columns are one size: 4 GB of float32
 
 
 @dataclass(frozen=True)
@@ -195,16 +196,29 @@ def columns_of(design: ProgramDesign) -> list[int]:
 def _bounded(design: ProgramDesign, sizes: tuple[Workload, ...]) -> ProgramDesign:
     """The design without the kernels for wide rows that no size needs; its passes then take rows up to a bound.
 
-    A size needs what the rule chooses for it and what a value of the knob for the bound would. No sizes: every kernel stays.
+    A size needs what the rule chooses for it and what a value of the knob for the bound would. No sizes: every kernel stays that
+    some size needs of which memory holds the elements.
     """
     columns = {_columns(design, workload) for workload in sizes}
     known = sorted(count for count in columns if count is not None)
     if not known or len(known) < len(columns):
-        return design
+        most = _most_columns(design)
+        if most is None:
+            return design
+        known = [most]
     tuned = columns_of(design) if design.forward.form.tunable else []
     forward = design.forward.within(known, tuned)
     backward = None if design.backward is None else design.backward.within(known, tuned)
     return replace(design, forward=forward, backward=backward)
+
+
+def _most_columns(design: ProgramDesign) -> int | None:
+    """The columns of which memory holds as many rows, as scores of attention have them; None where rows are another size."""
+    domain = design.program.domain
+    if len(domain.col_axes) != 1 or isinstance(size := domain.sizes[domain.col_axes[0]], int):
+        return None
+    alike = sum(domain.sizes[axis] == size for axis in domain.memory)
+    return int(MOST_ELEMENTS ** (1.0 / alike)) if alike > 1 else None
 
 
 def _columns(design: ProgramDesign, workload: Workload) -> int | None:
