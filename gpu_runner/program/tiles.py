@@ -163,7 +163,8 @@ def launch(stream: Any, grid: Any, kernel: Any, kernel_args: Any, /) -> None:
         if isinstance(kernel, Kernel):
             kernel.run(grid, arguments)
             return
-        for begun in _compiling.pop(id(kernel), []):
+        begun = _compiling.get(specialization(kernel, arguments))
+        if begun is not None:
             begun.exception()  # the launch itself raises it again
         _real_launch()(stream, grid, kernel, tuple(arguments))
 
@@ -176,7 +177,7 @@ def launch(stream: Any, grid: Any, kernel: Any, kernel_args: Any, /) -> None:
         log.launch(fn, grid, [arguments, {}], run)
 
 
-_compiling: dict[int, list[Future[Any]]] = {}  # by kernel, the launches in threads that nobody waited for yet
+_compiling: dict[tuple[Any, ...], Future[Any]] = {}  # launches in threads, by what is compiled for them
 MOST_THREADS = 8
 
 
@@ -186,10 +187,30 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def _begin(stream: Any, grid: tuple[int, ...], kernel: Any, arguments: tuple[Any, ...]) -> None:
-    """Launch in a thread, which waits for cuTile's compiler, a process of its own."""
-    if not isinstance(kernel, Kernel):
-        begun = _threads().submit(_real_launch(), stream, grid, kernel, arguments)
-        _compiling.setdefault(id(kernel), []).append(begun)
+    """Launch in a thread, which waits for cuTile's compiler, a process of its own; once for all that is compiled alike."""
+    if not isinstance(kernel, Kernel) and (key := specialization(kernel, arguments)) not in _compiling:
+        _compiling[key] = _threads().submit(_real_launch(), stream, grid, kernel, arguments)
+
+
+def specialization(kernel: Any, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """What cuTile compiles a kernel anew for: types, constants, and what addresses, sizes and strides are multiples of.
+
+    Source: the constraints of cuTile 1.7 on parameters, which it takes from the arguments of a launch: 16 bytes for addresses and
+    strides, 16 for sizes.
+    """
+    fn = function_of(kernel)
+    assert fn is not None
+    names = inspect.signature(fn).parameters
+    kinds = [_kind(value, name in fn.__annotations__) for name, value in zip(names, arguments, strict=False)]
+    return (kernel, *kinds)
+
+
+def _kind(value: Any, is_constant: bool) -> Any:
+    if isinstance(value, torch.Tensor):
+        whole = [size % 16 == 0 for size in value.shape]
+        steps = [(step == 1, step * value.element_size() % 16 == 0) for step in value.stride()]
+        return value.dtype, value.data_ptr() % 16 == 0, *whole, *steps
+    return value if is_constant else type(value)
 
 
 def function_of(value: Any) -> types.FunctionType | None:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
+import torch
 
 from gpu_runner.contracts.reading import of_tiles
 from gpu_runner.program import tiles
@@ -57,6 +58,54 @@ def test_a_launch_waits_for_the_kernel_that_is_compiled_ahead_and_is_noted_with_
     tiles.launch(None, [2], kernel, ("now",))
     assert done == ["ahead", "now"]
     assert usual.launched == [(computes, (2,), [["now"], {}])]
+
+
+def of_rows(x_array: Any, n_rows: int, BLOCK_SIZE: tiles.Constant[int]) -> None:
+    """The Python function of a kernel with a tensor, a number and a constant."""
+
+
+of_rows.__annotations__ = {"BLOCK_SIZE": tiles.Constant[int]}  # as kernels have it
+
+
+@pytest.mark.parametrize(
+    ("other", "is_alike"),
+    [
+        ((torch.zeros(35, 37), 35, 64), True),
+        ((torch.zeros(35, 37), 35, 32), False),
+        ((torch.zeros(32, 37), 32, 64), False),
+        ((torch.zeros(35, 36), 35, 64), False),
+        ((torch.zeros(33 * 37 + 1)[1:].view(33, 37), 33, 64), False),
+        ((torch.zeros(37, 33).T, 33, 64), False),
+        ((torch.zeros(35, 37, dtype=torch.float16), 35, 64), False),
+    ],
+)
+def test_what_is_compiled_alike_is_compiled_ahead_once_and_nothing_else_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, other: tuple[Any, ...], is_alike: bool
+) -> None:
+    begun, is_begun, may_end = list[Any](), threading.Event(), threading.Event()
+
+    def real(stream: Any, grid: Any, kernel: Any, arguments: tuple[Any, ...]) -> None:
+        begun.append(arguments[0])
+        is_begun.set()
+        if stream == "ahead":
+            may_end.wait(10)
+
+    monkeypatch.setattr(tiles, "_real_launch", lambda: real)
+    kernel = Real()
+    kernel._pyfunc = of_rows
+    tiles.watch(lambda: Run(nullcontext))  # type: ignore[arg-type, return-value]
+    first = (torch.zeros(33, 37), 33, 64)
+    tiles.launch("ahead", (1,), kernel, first)
+    assert is_begun.wait(10)
+    tiles.watch(Run)  # type: ignore[arg-type, return-value]
+    if is_alike:
+        threading.Timer(0.2, may_end.set).start()
+    tiles.launch(None, (1,), kernel, other)
+    assert begun[-1] is other[0] and may_end.is_set() is is_alike
+    may_end.set()
+    tiles.watch(lambda: Run(nullcontext))  # type: ignore[arg-type, return-value]
+    tiles.launch("ahead", (1,), kernel, first)
+    assert len(begun) == 2, "what was begun is not begun again"
 
 
 def test_what_is_no_kernel_is_not_launched() -> None:
