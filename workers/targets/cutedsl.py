@@ -8,12 +8,11 @@ from typing import Any
 from gpu_runner.contracts import Problem
 from workers.authors.compiler.schedules.cutedsl import BLOCK_SHAPE, ELEMENTS, FLAT_SHAPE, ROW_SHAPE
 from workers.authors.protocol import Proposal
-from workers.targets.cutile import DTYPES, PYTHON, columns_of, compiled_by, dtypes_of, own_settings
+from workers.targets.cutile import DTYPES, ITEMSIZE, PYTHON, columns_of, compiled_by, dtypes_of, own_settings
 
 ARCHITECTURE = "sm_90a"
 SCRIPT = "cutedsl_compiling.py"
 FIX = "Run: pip install 'kernelsmith[cutedsl]'"
-ITEMSIZE = {"float32": 4, "bfloat16": 2}
 
 
 def launch_requests(problem: Problem, proposal: Proposal) -> list[dict[str, object]]:

@@ -19,7 +19,8 @@ from workers.authors.protocol import Proposal
 from workers.contracts import Failure, FailureCode, UserFacingError
 
 ARCHITECTURE = "sm_90"
-DTYPES = ("float32", "bfloat16")
+ITEMSIZE = {"float32": 4, "bfloat16": 2}
+DTYPES = tuple(ITEMSIZE)
 LONGEST_S = 300.0
 PYTHON = sys.executable  # of the environment that has cuTile
 SCRIPT = "cutile_compiling.py"
@@ -40,7 +41,8 @@ def kernel_requests(problem: Problem, proposal: Proposal) -> list[dict[str, obje
                 continue
             kernel, arguments = call.args[2], call.args[3]
             assert isinstance(kernel, ast.Name) and isinstance(arguments, ast.Tuple)
-            constants = _constants(launcher, columns_of(problem, proposal, kernel.id))
+            columns = columns_of(problem, proposal, kernel.id)
+            constants = {dtype: _constants(launcher, columns, size) for dtype, size in ITEMSIZE.items()}
             parameters = zip(kernels[kernel.id].args.args, arguments.elts, strict=True)
             made = [_parameter(one, argument, dtypes, constants) for one, argument in parameters]
             requests.append({"name": kernel.id, "parameters": made})
@@ -60,19 +62,25 @@ def dtypes_of(problem: Problem, proposal: Proposal, launcher: ast.FunctionDef) -
     return own | dict(ALLOCATION.findall(ast.unparse(launcher)))
 
 
-def _constants(launcher: ast.FunctionDef, columns: int) -> dict[str, object]:
-    """The tile that a launcher chooses for rows of so many columns."""
-    scope: dict[str, object] = {"n_cols": columns, "tuned": own_settings(launcher)}
-    lines = [ast.unparse(node) for node in launcher.body if isinstance(node, ast.Assign)]
+def _constants(launcher: ast.FunctionDef, columns: int, element_size: int) -> dict[str, object]:
+    """The tile that a launcher chooses for rows of so many columns, of elements of so many bytes."""
+    scope: dict[str, object] = {"n_cols": columns, "tuned": own_settings(launcher, element_size)}
+    lines = [_sized(node, element_size) for node in launcher.body if isinstance(node, ast.Assign)]
     chosen = [line for line in lines if line.startswith("BLOCK_")]
     exec("\n".join([TILE_SHAPE, *chosen]), scope)  # noqa: S102 - the compiler author's own lines about whole numbers
     return scope
 
 
-def own_settings(launcher: ast.FunctionDef) -> dict[str, int]:
-    """The settings that a launcher takes where its table has no others."""
+def own_settings(launcher: ast.FunctionDef, element_size: int = 4) -> dict[str, int]:
+    """The settings that a launcher takes where its table has no others, for elements of so many bytes."""
     calls = [node for node in ast.walk(launcher) if isinstance(node, ast.Call) and ast.unparse(node.func) == "_tuned"]
-    return {str(given.arg): ast.literal_eval(given.value) for call in calls for given in call.keywords}
+    given = {str(one.arg): _sized(one.value, element_size) for call in calls for one in call.keywords}
+    return {name: eval(text, {"__builtins__": {}}) for name, text in given.items()}  # noqa: S307 - as `_constants`
+
+
+def _sized(node: ast.AST, element_size: int) -> str:
+    """The source of a launcher's line, with the bytes of an element in it as a number."""
+    return re.sub(r"\w+\.element_size\(\)", str(element_size), ast.unparse(node))
 
 
 def columns_of(problem: Problem, proposal: Proposal, kernel: str) -> int:
@@ -88,10 +96,10 @@ def columns_of(problem: Problem, proposal: Proposal, kernel: str) -> int:
 
 
 def _parameter(
-    parameter: ast.arg, argument: ast.expr, dtypes: dict[str, str], constants: dict[str, object]
+    parameter: ast.arg, argument: ast.expr, dtypes: dict[str, str], constants: dict[str, dict[str, object]]
 ) -> dict[str, object]:
     if parameter.annotation is not None:
-        return {"constant": constants[parameter.arg]}
+        return {"constant": {dtype: known[parameter.arg] for dtype, known in constants.items()}}
     if isinstance(argument, ast.Call) and ast.unparse(argument.func).endswith(".view"):
         tensor = parameter.arg.removesuffix("_array")
         return {"ndim": len(argument.args), "dtype": dtypes.get(tensor)}

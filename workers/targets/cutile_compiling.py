@@ -54,7 +54,7 @@ def constraint(parameter: dict[str, Any], dtype: str) -> object:
     """What a kernel is compiled for: a contiguous array as torch allocates them, a number, or a constant."""
     ct, compilation = importlib.import_module("cuda.tile"), importlib.import_module("cuda.tile.compilation")
     if "constant" in parameter:
-        return compilation.ConstantConstraint(parameter["constant"])
+        return compilation.ConstantConstraint(parameter["constant"][dtype])
     known = getattr(ct, {"bool": "bool_"}.get(parameter["dtype"], parameter["dtype"] or dtype))
     if "ndim" not in parameter:
         return compilation.ScalarConstraint(known)

@@ -52,8 +52,8 @@ def test_each_kernel_is_asked_for_as_its_launcher_calls_it_at_the_most_columns()
             {"ndim": 2, "dtype": None},
             {"dtype": "float32"},
             {"dtype": "int32"},
-            {"constant": 1},
-            {"constant": 8192},
+            {"constant": {"float32": 1, "bfloat16": 1}},
+            {"constant": {"float32": 8192, "bfloat16": 8192}},
         ],
     }
     partials, rstd = backward["parameters"][1], backward["parameters"][5]  # type: ignore[index]
