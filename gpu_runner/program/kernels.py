@@ -184,7 +184,7 @@ def _given(value: Any, spoken: KernelLanguage, holder: str = "argument") -> Any:
 
 
 def _is_triton(kind: type) -> bool:
-    return kind.__module__.startswith(("triton.", "cuda.tile.")) or kind is tiles.PaddingMode
+    return kind.__module__.startswith(("triton.", "cuda.tile.")) or kind in (tiles.PaddingMode, tiles.RoundingMode)
 
 
 def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:

@@ -47,6 +47,18 @@ class PaddingMode(Enum):
     NEG_INF = "neg_inf"
 
 
+class RoundingMode(Enum):
+    """How a result is rounded."""
+
+    RN = "nearest_even"
+    RZ = "zero"
+    RM = "negative_inf"
+    RP = "positive_inf"
+    RA = "nearest_away"
+    FULL = "full"
+    APPROX = "approx"
+
+
 _PADDING = {
     PaddingMode.ZERO: 0.0, PaddingMode.NEG_ZERO: -0.0, PaddingMode.NAN: float("nan"),
     PaddingMode.POS_INF: float("inf"), PaddingMode.NEG_INF: float("-inf"),
@@ -640,6 +652,31 @@ def mma(x: Any, y: Any, /, acc: Any, **options: Any) -> Any:
     return tl.dot(x, y, acc, input_precision="ieee")
 
 
+def exp(x: Any, /, *, rounding_mode: RoundingMode | None = None) -> Any:
+    """The exponential; how it is rounded is what Triton's own differs in too."""
+    import triton.language as tl
+
+    _rounded(x, rounding_mode, {RoundingMode.FULL, RoundingMode.APPROX}, "exp")
+    return tl.exp(x)
+
+
+def truediv(x: Any, y: Any, /, *, rounding_mode: RoundingMode | None = None, **options: Any) -> Any:
+    """The quotient; to two units in the last place where it is asked for so, as Triton divides."""
+    _refuse(options, frozenset(), "truediv")
+    quotient = x / y
+    _rounded(quotient, rounding_mode, {RoundingMode.RN, RoundingMode.FULL}, "truediv")
+    return quotient
+
+
+def _rounded(x: Any, mode: RoundingMode | None, known: set[RoundingMode], name: str) -> None:
+    import triton.language as tl
+
+    if mode is not None and mode not in known:
+        raise unproved(f"Where kernels of cuTile are interpreted `ct.{name}` has no rounding mode `{mode.name}`.")
+    if mode in {RoundingMode.FULL, RoundingMode.APPROX} and x.dtype.scalar != tl.float32:
+        raise TypeError(f"ct.{name} has the rounding mode {mode.name} in float32 alone")
+
+
 def _by_triton(name: str) -> Callable[..., Any]:
     def operation(x: Any, /, **options: Any) -> Any:
         import triton.language as tl
@@ -659,9 +696,9 @@ _DTYPES = {
 _MEMBERS: dict[str, Any] = {
     made.__name__: made
     for made in (
-        PaddingMode, kernel, function, launch, load, store, gather, scatter, bid, num_blocks, cdiv, arange, full, zeros, ones,
-        astype, broadcast_to, reshape, permute, expand_dims, where, maximum, minimum, cumsum, mma,
+        PaddingMode, RoundingMode, kernel, function, launch, load, store, gather, scatter, bid, num_blocks, cdiv, arange, full,
+        zeros, ones, astype, broadcast_to, reshape, permute, expand_dims, where, maximum, minimum, cumsum, mma, exp, truediv,
     )
-} | {name: _by_triton(name) for name in ("abs", "ceil", "cos", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sqrt")} | {
+} | {name: _by_triton(name) for name in ("abs", "ceil", "cos", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sqrt")} | {
     "sum": _sum, "max": _max, "min": _min, "Constant": Constant,
 }  # fmt: skip

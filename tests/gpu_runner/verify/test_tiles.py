@@ -48,10 +48,11 @@ def test_a_hint_with_which_values_were_others_is_not_let_pass_at_a_launch() -> N
 
 
 WRONG = {
-    "another padding": ("softmax", ("PaddingMode.NEG_INF", "PaddingMode.ZERO"), Status.incorrect_values),
-    "padding that is not determined": ("softmax", (", padding_mode=ct.PaddingMode.NEG_INF", ""), Status.incorrect_values),
+    "another padding": ("softmax", ('padding_value=-float("inf")', "padding_value=0.0"), Status.incorrect_values),
+    "padding that is not determined": ("rms_norm", (", padding_mode=ct.PaddingMode.ZERO", ""), Status.incorrect_gradient),
+    "another place": ("softmax", ("ct.scatter(y_array, (rows, cols)", "ct.scatter(y_array, (rows, cols + 1)"), None),
     "rows left out": ("softmax", ("n_programs = ct.cdiv(n_rows, BLOCK_ROWS)", "n_programs = n_rows // BLOCK_ROWS"), None),
-    "a tile beyond the array": ("softmax", ("ct.store(y_array, (tile, 0)", "ct.store(y_array, (tile, 1)"), Status.out_of_bounds),
+    "a tile beyond the array": ("softmax", ("ct.store(max_x_array, (tile, 0)", "ct.store(max_x_array, (tile, 1)"), Status.out_of_bounds),
 }  # fmt: skip
 
 
@@ -78,17 +79,32 @@ def test_what_the_package_does_not_document_is_refused_with_its_line(call: str) 
 
 
 def test_what_is_documented_and_cannot_be_interpreted_is_unproved_with_its_line() -> None:
-    verdict = judged("softmax", ("ct.exp(x - max_x)", "ct.sinh(x - max_x)"))
+    verdict = judged("softmax", ("ct.exp(x - max_x, rounding_mode=ct.RoundingMode.APPROX)", "ct.sinh(x - max_x)"))
     assert (verdict.status, verdict.rule) == (Status.unproved, "not evaluated")
     assert verdict.evidence[0].message == "Where kernels of cuTile are interpreted there is no `ct.sinh`."
     assert verdict.evidence[0].line is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("ct.truediv(exp, denominator, rounding_mode=ct.RoundingMode.FULL)", "exp / denominator", ""),
+        ("mode=ct.RoundingMode.FULL", "mode=ct.RoundingMode.APPROX", "`ct.truediv` has no rounding mode `APPROX`"),
+        ("mode=ct.RoundingMode.APPROX", "mode=ct.RoundingMode.RZ", "`ct.exp` has no rounding mode `RZ`"),
+        ("ct.RoundingMode.FULL", "ct.RoundingMode.FULL, flush_to_zero=True", "`ct.truediv` takes no `flush_to_zero`"),
+    ],
+)
+def test_how_a_result_is_rounded_is_let_pass_as_far_as_triton_differs_too(before: str, after: str, said: str) -> None:
+    verdict = judged("softmax", (before, after))
+    assert verdict.status is (Status.unproved if said else Status.passed)
+    assert all(said in evidence.message for evidence in verdict.evidence)
 
 
 def test_a_kernel_of_triton_in_one_of_cutile_is_refused() -> None:
     verdict = judged(
         "softmax",
         ("import cuda.tile as ct\n", "import cuda.tile as ct\nimport triton\n"),
-        ("ct.exp(x - max_x)", "_exp(x - max_x)"),
+        ("ct.exp(x - max_x, rounding_mode=ct.RoundingMode.APPROX)", "_exp(x - max_x)"),
         (
             "@ct.kernel(num_worker_warps=8)\ndef _softmax_forward",
             "@triton.jit\ndef _exp(x):\n    return x\n\n\n@ct.kernel\ndef _softmax_forward",

@@ -43,12 +43,28 @@ def statements(source: str, kernel: str) -> list[str]:
     """The lines of a kernel that compute, but for the module's name and what only addresses differ in."""
     node = next(n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == kernel)
     lines = [ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Assign | ast.AugAssign)]
-    places = (
-        r"\b(load|arange|program_id|bid|num_programs)\b|offsets = |mask = |rows = |cols = |cast\(|astype\((eps|\w+), ct"
-    )
+    places = r"\b(load|gather|arange|program_id|bid|num_programs)\b|offsets = |mask = |rows = |cols = |cast\(|astype\((eps|\w+), ct"
     plain = [re.sub(r"\btl\.", "ct.", line) for line in lines if not re.search(places, line)]
     plain = [re.sub(r", propagate_nan=[\w.]+", "", line).replace("keep_dims", "keepdims") for line in plain]
-    return [re.sub(r"\bct\.sigmoid\(", "_sigmoid(", line) for line in plain]
+    plain = [re.sub(r"\bct\.sigmoid\(", "_sigmoid(", line) for line in plain]
+    plain = [re.sub(r"\((\w+ / \w+)\)", r"\1", ast.unparse(AsOperators().visit(ast.parse(line)))) for line in plain]
+    # A call in a call is named first.
+    named = next((line for line in plain if line.startswith("exp = ")), "")
+    if sum(len(re.findall(r"(?<!\.)\bexp\b(?!\()", line)) for line in plain) == 2:
+        plain = [re.sub(r"(?<!\.)\bexp\b(?!\()", named[6:], line) for line in plain if line != named]
+    return plain
+
+
+class AsOperators(ast.NodeTransformer):
+    """Writes divisions as Triton does, and leaves out how results are rounded."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        node.keywords = [given for given in node.keywords if given.arg != "rounding_mode"]
+        if ast.unparse(node.func) != "ct.truediv":
+            return node
+        one = isinstance(node.args[0], ast.Constant) and node.args[0].value == 1.0
+        return ast.BinOp(ast.Constant(1) if one else node.args[0], ast.Div(), node.args[1])
 
 
 @pytest.mark.parametrize("name", EMITTED)
@@ -67,9 +83,48 @@ def test_a_product_takes_its_operands_as_they_lie_and_what_follows_from_it_in_on
     assert ("y = residual + (bias + product)" in source) is (name == "linear_residual")
 
 
+def test_a_tile_of_a_product_has_as_many_bytes_in_every_dtype() -> None:
+    source = emitted("matmul").source
+    sizes = {"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 128}
+    assert all(source.count(f"{name} = {size} // ") == 3 for name, size in sizes.items())
+    assert "BLOCK_K=128 // x.element_size()" in emitted("matmul", tunable=True).source
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm", "softmax", "dyt", "swiglu"])
+def test_a_programs_only_tile_is_asked_for_by_place_and_those_of_a_loop_by_number(name: str) -> None:
+    source = emitted(name).source
+    for way in ("forward", "backward"):
+        kernel = kernel_of(source, f"_{name}_{way}_kernel")
+        by_place = set(re.findall(r"ct\.(gather|scatter)\(\w+_array, (?:offsets|\(\w+, cols\))", kernel))
+        by_number = set(
+            re.findall(r"ct\.(load|store)\(\w+_array, \((?:tile|0), (?:0|col_tile)\).*BLOCK_SIZE\)", kernel)
+        )
+        is_loop = "for tile in" in kernel
+        assert by_place == (set() if is_loop else {"gather", "scatter"})
+        assert ("load" in by_number) is is_loop
+
+
+def kernel_of(source: str, name: str) -> str:
+    return next(ast.unparse(n) for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("softmax", ["ratio = ct.truediv(exp, denominator, rounding_mode=ct.RoundingMode.FULL)"]),
+        ("swiglu", ["return ct.truediv(1.0, 1.0 + exp, rounding_mode=ct.RoundingMode.FULL)"]),
+        ("layer_norm", ["mean = sum_x / n_cols", "x_hat * (dot_dy_weight_x_hat / n_cols)"]),
+    ],
+)
+def test_what_is_divided_element_by_element_is_divided_as_triton_does(name: str, lines: list[str]) -> None:
+    source = emitted(name).source
+    assert all(line in source for line in lines)
+    assert source.count("ct.exp(") == source.count("rounding_mode=ct.RoundingMode.APPROX")
+
+
 def test_a_tile_beyond_the_last_column_is_what_the_reduction_ignores() -> None:
     source = emitted("softmax").source
-    assert "padding_mode=ct.PaddingMode.NEG_INF" in source and "ct.max(x, axis=1, keepdims=True)" in source
+    assert 'padding_value=-float("inf")' in source and "ct.max(x, axis=1, keepdims=True)" in source
     assert "padding_mode=ct.PaddingMode.ZERO" in emitted("rms_norm").source
     assert "ct.where(mask, " in emitted("layer_norm").source
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from gpu_runner.contracts import Pass
 from workers.authors.compiler.expressions import OF_POSITIVE, plain, spelled
-from workers.authors.compiler.languages import CUTE, LANGUAGES, TRITON, Language
+from workers.authors.compiler.languages import CUTE, CUTILE, LANGUAGES, TRITON, Language
 from workers.authors.compiler.launchers import launchers
 from workers.authors.compiler.programs import LauncherCall, Programs
 from workers.authors.compiler.schedules import SCHEDULES
@@ -110,13 +110,21 @@ _SOURCES = {  # in Triton's words
     "prod": _MULTIPLIED,
 }
 
+_IN_CUTILE = {
+    "sigmoid": """@ct.function
+def _sigmoid(x):
+    exp = ct.exp(-x, rounding_mode=ct.RoundingMode.APPROX)
+    return ct.truediv(1.0, 1.0 + exp, rounding_mode=ct.RoundingMode.FULL)"""
+}
+
 
 def device_functions(values: list[TileValue], language: Language = TRITON) -> list[str]:
     """The source of the device functions that values call, each once, in a language that spells functions of numbers as Triton."""
     kinds = {str(value.datum).partition(" ")[0] for value in values if value.op in {"over_cols", "scan"}}
     used = {spelled(value, language.dialect) for value in values} | kinds
     own = {op for op, text in language.dialect.calls.items() if not text.startswith("_")}
-    sources = [source for op, source in _SOURCES.items() if op in used - own]
+    words = _SOURCES | _IN_CUTILE if language is CUTILE else _SOURCES
+    sources = [source for op, source in words.items() if op in used - own]
     if language is TRITON:
         return sources
     own_words = {"tl.where": "_where", "tl.": "cute.math."} if language is CUTE else {"tl.": f"{language.module}."}

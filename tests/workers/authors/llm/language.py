@@ -110,7 +110,9 @@ def _tile_kernels() -> list[str]:
         *(f"`ct.{name}{_interpreted(found)}`" for name, found in sorted(names.items()) if name not in host),
         "",
         f"- dtypes: {', '.join(f'`ct.{name}`' for name in dtypes)}; padding modes: "
-        f"{', '.join(f'`ct.PaddingMode.{mode.name}`' for mode in tiles.PaddingMode)}; constants are `NAME: ct.Constant[int]`.",
+        f"{', '.join(f'`ct.PaddingMode.{mode.name}`' for mode in tiles.PaddingMode)}; rounding modes, in float32: "
+        "`ct.RoundingMode.FULL` of `ct.truediv` and `ct.RoundingMode.APPROX` of `ct.exp`, which are Triton's `/` and `tl.exp`; "
+        "constants are `NAME: ct.Constant[int]`.",
         f"- attributes and methods of arrays and tiles: {_plain(language.TILE_ATTRIBUTES)}; operators of Python.",
         f"- `ct.load`, `ct.store`, `ct.gather` and `ct.scatter` also take the hints {_listed(tiles.HINTS)}, `ct.kernel` and "
         f"`kernel.replace_hints` the hints {_listed(tiles.OPTIONS)}. No hint changes a value.",

@@ -45,6 +45,7 @@ OCCUPANCY, NUM_WORKER_WARPS = "OCCUPANCY", "NUM_WORKER_WARPS"
 HINTS = {OCCUPANCY: (1, 2, 4, 8), NUM_WORKER_WARPS: (4, 8)}
 INDICES = {FULL: "({row}, {col})", ROW: "({row}, 0)", COL: "(0, {col})", SCALAR: "(0, 0)"}
 SHAPES = {FULL: "(BLOCK_ROWS, BLOCK_SIZE)", ROW: "(BLOCK_ROWS, 1)", COL: "(1, BLOCK_SIZE)", SCALAR: "(1, 1)"}
+PLACES = {FULL: "(rows, cols)", COL: "(0, cols)"}
 VIEWS = {FULL: "n_rows, n_cols", ROW: "n_rows, 1", COL: "1, n_cols", SCALAR: "1, 1"}
 DERIVED = re.compile(r" *(cols|rows|col_mask|row_mask|mask) = ")  # lines that are left out where nothing reads them
 
@@ -133,15 +134,26 @@ class CutileKernel(KernelWriter):
     language = CUTILE
 
     def loaded(self, load: TileValue, index: str, shape: str) -> str:
-        """The tile of a tensor; ``fill`` says what lies beyond its last row or column."""
+        """The tile of a tensor, by its number; ``fill`` says what lies beyond its last row or column."""
         mode = "NEG_INF" if "inf" in self.fill(load) else "ZERO"
         return f"ct.load({self.tensor(load)}_array, {index}, {shape}, padding_mode=ct.PaddingMode.{mode})"
+
+    def gathered(self, load: TileValue, places: str) -> str:
+        """The same by the place of each element. ``ct.load`` without the tensor memory accelerator asks for 16 bytes, waits, and
+        asks for the next; this asks for all before it waits.
+        """
+        fill = f", padding_value={self.fill(load)}" if "inf" in self.fill(load) else ""
+        return f"ct.gather({self.tensor(load)}_array, {places}{fill})"
 
     def stored(self, store: Store, text: str, index: str, shape: str) -> str:
         """The statement that stores a tile in its tensor's dtype; what is beyond the last row or column is dropped."""
         array = f"{store.buffer}_array"
         whole = text if store.value.space == store.space else f"ct.broadcast_to({text}, {shape})"
         return f"ct.store({array}, {index}, ct.astype({whole}, {array}.dtype))"
+
+    def scattered(self, store: Store, text: str, places: str, shape: str) -> str:
+        """The same by the place of each element."""
+        return self.stored(store, text, places, shape).replace("ct.store(", "ct.scatter(", 1)
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
         """The kernel without masks, places and sizes that it does not use."""
@@ -157,15 +169,14 @@ class CutileKernel(KernelWriter):
 
 class CutileFlatKernel(CutileKernel, FlatKernel):
     def _loaded(self, load: TileValue) -> str:
-        return (
-            self.loaded(load, "(0,)", "(1,)") if load.space == SCALAR else self.loaded(load, "(tile,)", "(BLOCK_SIZE,)")
-        )
+        return self.loaded(load, "(0,)", "(1,)") if load.space == SCALAR else self.gathered(load, "offsets")
 
     def _stored(self, store: Store, text: str) -> str:
-        return self.stored(store, text, "(tile,)", "(BLOCK_SIZE,)")
+        return self.scattered(store, text, "offsets", "(BLOCK_SIZE,)")
 
     def _place(self) -> list[str]:
-        return [f"{INDENT}tile = ct.bid(0)"]
+        place = "ct.astype(ct.bid(0), ct.int64) * BLOCK_SIZE + ct.arange(BLOCK_SIZE, dtype=ct.int32)"
+        return [f"{INDENT}offsets = {place}"]
 
 
 class CutileFlat(Flat):
@@ -231,10 +242,20 @@ class CutileTileKernel(CutileKernel, TileKernel):
     def _load(self, scope: ScopeStatements, load: TileValue) -> None:
         name = scope.env[load] = self.tensor(load)
         text = self.loaded(load, self._index(load.space), SHAPES[load.space])
+        if self._by_place(load.space):
+            text = self.gathered(load, PLACES[load.space])
         scope.line(f"{name} = {self.converted(text, load)}")
 
     def _stored(self, store: Store, text: str) -> str:
+        if self._by_place(store.space):
+            return self.scattered(store, text, PLACES[store.space], SHAPES[store.space])
         return self.stored(store, text, self._index(store.space), SHAPES[store.space])
+
+    def _by_place(self, space: Space) -> bool:
+        """Whether a tile goes straight to registers, as a program's only one does. The tensor memory accelerator, which pays where
+        the next tile comes meanwhile, brings it through shared memory, by warps of its own and 168 registers a thread.
+        """
+        return space.cols and not self._loops
 
     def _reduction(self, name: str, kind: str, inner: str, loses_nan: bool) -> list[str]:
         nan = ", propagate_nan=True" if loses_nan else ""
