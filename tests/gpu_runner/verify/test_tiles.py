@@ -52,7 +52,7 @@ WRONG = {
     "padding that is not determined": ("rms_norm", (", padding_mode=ct.PaddingMode.ZERO", ""), Status.incorrect_gradient),
     "another place": ("softmax", ("ct.scatter(y_array, (rows, cols)", "ct.scatter(y_array, (rows, cols + 1)"), None),
     "rows left out": ("softmax", ("n_programs = ct.cdiv(n_rows, BLOCK_ROWS)", "n_programs = n_rows // BLOCK_ROWS"), None),
-    "a tile beyond the array": ("softmax", ("ct.store(max_x_array, (tile, 0)", "ct.store(max_x_array, (tile, 1)"), Status.out_of_bounds),
+    "a tile beyond the array": ("softmax", ("max_x_array, (tile, 0), ct", "max_x_array, (tile, 1), ct"), Status.out_of_bounds),
 }  # fmt: skip
 
 
