@@ -183,5 +183,8 @@ def _tilings(summary: PortSummary) -> str:
 
 
 def _parity(summary: PortSummary) -> str:
-    rows = [(code(parity.call, 200), sentence(verdict_words(parity.verdict))) for parity in summary.parities]
-    return table(("call", "values and gradients"), rows)
+    rows = [
+        (code(parity.call, 200), ", ".join(parity.dtypes), sentence(verdict_words(parity.verdict)))
+        for parity in summary.parities
+    ]
+    return table(("call", "judged in", "values and gradients"), rows)

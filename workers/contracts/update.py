@@ -290,12 +290,16 @@ class LoweredKernel:
 
 @dataclass(frozen=True)
 class Parity:
-    """The verdict on one way to call a port; ``largest`` is its largest error, as a share of what is allowed."""
+    """The verdict on one way to call a port; ``largest`` is its largest error, as a share of what is allowed.
+
+    ``dtypes`` are those that it was judged in: one alone where a call before it differs by a divisor.
+    """
 
     name: str
     call: str
     verdict: Verdict
     largest: float | None = None
+    dtypes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def judged_items(
     buffer: bool,
 ) -> tuple[DoneItem, ...]:
     """What the verdicts, the compiler and the source say of a port."""
-    dtypes = list(dict.fromkeys(dtype for variant in written.variants for dtype in variant.problem.dtypes))
+    dtypes = list(dict.fromkeys(dtype for parity in parities for dtype in parity.dtypes))
     named = [name for name in FLOATS if any(text.endswith(f".{name}") for text in written.contract.dtypes)]
     unjudged = [name for name in named if name not in (*dtypes, "float32")]
     failed = [parity.name for parity in parities if parity.verdict.status is not Status.passed]

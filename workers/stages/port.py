@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,6 +68,7 @@ from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant, PortedModule, backward_name, forward_name, ported_module, with_backward
 from workers.targets.protocol import PortOrigin, PortTarget
+from workers.targets.scaling import host_source, unscaled
 from workers.targets.suitability import OTHERS, suitability
 from workers.targets.table import TARGETS, origin_named, target_named
 from workers.targets.uses import ImportedName
@@ -193,8 +195,8 @@ class Port:
         taken = tuple((name, problem) for name, problem in given.problems if name not in refused)
         alone = _alone(given, variants) if module is not None and module.calls else (None,) * len(taken)
         parities = tuple(
-            _parity(bench, given, name, problem, _with_port(given, changes, own))
-            for (name, problem), own in zip(taken, alone, strict=True)
+            _parity(bench, given, name, problem, _with_port(given, changes, own), dtypes)
+            for (name, problem), own, dtypes in zip(taken, alone, _judged_in(taken, variants), strict=True)
         )
         source = next(change.text or "" for change in changes if change.path == given.target.path(given.kernel))
         measured = _measured(bench, given, changes) if tuning.settings or (request.options.tuned and module) else None
@@ -328,6 +330,17 @@ def _alone(given: PortSubject, variants: tuple[CallVariant, ...]) -> tuple[str, 
     return tuple(module.source for module in modules)
 
 
+def _judged_in(taken: Iterable[tuple[str, Problem]], variants: Iterable[CallVariant]) -> Iterable[tuple[str, ...]]:
+    """The dtypes in which each call is judged: all, but one alone where a call before it differs by nothing but what divides a
+    result in float32."""
+    divisors = dict[str, set[str]]()
+    for (name, problem), variant in itertools.zip_longest(taken, variants):
+        kernels, own = (variant.proposal.source.replace(variant.name, ""), variant.divisor) if variant else (name, "")
+        before = divisors.setdefault(kernels, set())
+        yield problem.dtypes[:1] if before and own not in before else problem.dtypes
+        before.add(own)
+
+
 def _with_port(given: PortSubject, changes: tuple[FileChange, ...], source: str | None) -> tuple[FileChange, ...]:
     return changes if source is None else _with(changes, given.target.path(given.kernel), source)
 
@@ -414,20 +427,23 @@ def _reproduce(given: PortSubject, brought: ProblemKind, *, tuned: bool) -> str:
 def _variant(bench: Bench, given: PortSubject, name: str, problem: Problem) -> CallVariant | AuthorRefusal:
     bench.context.note(f"tracing the problem, and writing its kernels: {name}")
     kernel = given.section if len(given.problems) == 1 else f"{given.section}_{name}"
-    answer = _proposed(bench, f"capture-{name}", problem, kernel, given.target.style(kernel))
+    graph, size = _graph(bench, f"capture-{name}", problem), ""
+    if len(given.problems) > 1:
+        graph, size = unscaled(graph)
+    answer = _proposed(problem, graph, kernel, given.target.style(kernel))
     if isinstance(answer, AuthorRefusal):
         return answer
-    variant = CallVariant(kernel, problem, answer)
+    variant = CallVariant(kernel, problem, answer, host_source(size, problem))
     own = given.target.backward(given.kernel)
     if own is None:
         return variant
-    key, style = f"capture-{name}-backward", given.target.style(kernel, backward=True)
-    back = _proposed(bench, key, parse(own), f"{kernel}_gradient", style)
+    further, style = parse(own), given.target.style(kernel, backward=True)
+    back = _proposed(further, _graph(bench, f"capture-{name}-backward", further), f"{kernel}_gradient", style)
     return back if isinstance(back, AuthorRefusal) else with_backward(variant, back)
 
 
-def _proposed(bench: Bench, key: str, problem: Problem, name: str, style: SourceStyle) -> Proposal | AuthorRefusal:
-    return author_named(AuthorName.compiler).propose(Brief(name, problem, _graph(bench, key, problem), style))
+def _proposed(problem: Problem, graph: Graph, name: str, style: SourceStyle) -> Proposal | AuthorRefusal:
+    return author_named(AuthorName.compiler).propose(Brief(name, problem, graph, style))
 
 
 def _graph(bench: Bench, key: str, problem: Problem) -> Graph:
@@ -451,13 +467,20 @@ def _named(given: PortSubject, problem_name: str) -> str:
     return kernel if len(given.problems) == 1 else f"{kernel}_{problem_name}"
 
 
-def _parity(bench: Bench, given: PortSubject, name: str, problem: Problem, changes: tuple[FileChange, ...]) -> Parity:
+def _parity(
+    bench: Bench,
+    given: PortSubject,
+    name: str,
+    problem: Problem,
+    changes: tuple[FileChange, ...],
+    dtypes: tuple[str, ...],
+) -> Parity:
     name = _named(given, name)
     bench.context.note(f"proving values and gradients: {name}")
-    verdict = bench.gate.verify(f"verify-{name}", problem, given.form(problem, changes), lasting=False)
+    verdict = bench.gate.verify(f"verify-{name}", problem, given.form(problem, changes), lasting=False, dtypes=dtypes)
     if verdict.status is not Status.passed:
         raise UserFacingError(replace(verdict_failure(verdict, "compiler"), fix=NOT_PUSHED))
-    return Parity(name, problem.call or "", replace(verdict, checks=()), largest_error(verdict.checks))
+    return Parity(name, problem.call or "", replace(verdict, checks=()), largest_error(verdict.checks), dtypes)
 
 
 def _api(given: PortSubject, module: PortedModule | None, tree: Tree) -> tuple[PortedName, ...]:

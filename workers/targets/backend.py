@@ -17,7 +17,7 @@ from workers.layouts.liger import paths
 from workers.layouts.protocol import ExistingKernel
 from workers.layouts.python_source import Import, tuple_of, with_import, with_listed_name
 from workers.targets.contract import ApiContract, read_contract
-from workers.targets.module import PortedModule, backward_name, forward_name
+from workers.targets.module import GIVEN, PortedModule, backward_name, forward_name
 from workers.targets.registration import Registration
 from workers.targets.uses import ImportedName, uses
 from workers.tree import Tree
@@ -300,7 +300,7 @@ class Backend(Implementation):
                 calls=_calls(module),
                 function=contract.function,
                 package=self.module(kernel),
-                upstream=tuple_of('"given"' for _ in contract.upstream),
+                upstream=tuple_of(GIVEN for _ in contract.upstream),
             )
             if module.calls
             else "",
@@ -332,7 +332,7 @@ def _refused(message: str, fix: str) -> UserFacingError:
 
 def _calls(module: PortedModule) -> str:
     rows = [
-        f'    ({tuple_of(each.arguments)}, "{each.forward}", "{each.backward}", {each.saved}),\n'
+        f'    ({tuple_of(each.arguments)}, "{each.forward}", "{each.backward}", {each.saved}, {each.divisor}),\n'
         for each in module.calls
     ]
     return "".join(["(\n", *rows, ")"])
@@ -340,7 +340,16 @@ def _calls(module: PortedModule) -> str:
 
 CHOSEN = """
 port = importlib.import_module("{package}")
-CALLS = {calls}
+
+
+class Given:
+    shape = (2, 3, 5, 7)
+
+    def numel(self):
+        return 210
+
+    def __truediv__(self, other):
+        return self
 
 
 class Reached(Exception):
@@ -349,10 +358,14 @@ class Reached(Exception):
 
 class Context:
     def __init__(self, n_saved):
-        self.saved_tensors = ("given",) * n_saved
+        self.saved_tensors = (given,) * n_saved
 
     def __getattr__(self, name):
-        return "given"
+        return given
+
+
+given = Given()
+CALLS = {calls}
 
 
 def reaching(name):
@@ -369,12 +382,13 @@ def reached(method, *arguments):
         return str(launcher)
 
 
-for _, *launchers, _ in CALLS:
+for _, *launchers, _, _ in CALLS:
     for name in launchers:
         setattr(port, name, reaching(name))
-for arguments, forward, backward, n_saved in CALLS:
+for arguments, forward, backward, n_saved, divisor in CALLS:
     context = Context(n_saved)
     assert reached(port.{function}.forward, context, *arguments) == forward, arguments
+    assert context.divisor == divisor, arguments
     assert reached(port.{function}.backward, context, *{upstream}) == backward, arguments
 """
 REGISTERED = """\

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gpu_runner.contracts import Problem
+from workers.authors.compiler.graph import renamed
 from workers.authors.protocol import Proposal, Signature
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.layouts.calls import call_of
@@ -16,17 +17,21 @@ from workers.targets.contract import ApiContract, Parameter, SymbolContract
 
 CONTEXT = "ctx."
 ANY = "a value"
-GIVEN = '"given"'
+GIVEN = "given"
 INDENT = "    "
 
 
 @dataclass(frozen=True)
 class CallVariant:
-    """A way to call the operator, and the kernels for it; several differ in constants of their CALL, such as a casting mode."""
+    """A way to call the operator, and the kernels for it; several differ in constants of their CALL, such as a casting mode.
+
+    The operator's result is the launcher's over ``divisor``, arithmetic over the problem's inputs, where that is not empty.
+    """
 
     name: str
     problem: Problem
     proposal: Proposal
+    divisor: str = ""
 
     @property
     def signature(self) -> Signature:
@@ -48,13 +53,14 @@ class PortedSymbol:
 class CallKernels:
     """A call of the Function, as sources with GIVEN for what is no constant, and the launchers that it is to reach.
 
-    ``saved`` is the number of tensors that backward is handed.
+    ``saved`` is the number of tensors that backward is handed. ``divisor`` is what the launcher's result is divided by.
     """
 
     arguments: tuple[str, ...]
     forward: str
     backward: str
     saved: int
+    divisor: str = GIVEN
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,11 @@ class _Bound:
     def argument(self, name: str) -> str:
         """A problem's parameter as the Function's, or as it is where the launcher's own."""
         return self.names.get(name, name)
+
+    @property
+    def divisor(self) -> str:
+        """What the launcher's result is divided by, in the Function's parameters."""
+        return renamed(self.variant.divisor, dict(self.names))
 
 
 def with_backward(variant: CallVariant, backward: Proposal) -> CallVariant:
@@ -122,13 +133,14 @@ def ported_module(
 def _sharing(variants: tuple[CallVariant, ...], name: str) -> tuple[CallVariant, ...]:
     """The variants, those with the same kernels under one name: the operator's where all have the same."""
     first: dict[str, CallVariant] = {}
-    for variant in variants:
+    for variant in sorted(variants, key=lambda one: bool(one.divisor)):  # a sum gives its name before a mean
         first.setdefault(variant.proposal.source.replace(variant.name, name), variant)
     if len(first) == 1:
         shared = replace(variants[0].proposal, source=next(iter(first)))
-        return tuple(CallVariant(name, variant.problem, shared) for variant in variants)
+        return tuple(replace(variant, name=name, proposal=shared) for variant in variants)
     owners = (first[variant.proposal.source.replace(variant.name, name)] for variant in variants)
-    return tuple(CallVariant(own.name, one.problem, own.proposal) for own, one in zip(owners, variants, strict=True))
+    pairs = zip(owners, variants, strict=True)
+    return tuple(replace(one, name=own.name, proposal=own.proposal) for own, one in pairs)
 
 
 def _bound(variant: CallVariant, contract: ApiContract) -> _Bound:
@@ -181,7 +193,7 @@ class _Writer:
         return PortedModule(source, exports, symbols, self.narrowed, tuple(saved), self._calls())
 
     def _calls(self) -> tuple[CallKernels, ...]:
-        if len({one.variant.name for one in self.bound}) == 1:
+        if len({(one.variant.name, one.divisor) for one in self.bound}) == 1:
             return ()
         names = [parameter.name for parameter in self.contract.parameters]
         return tuple(
@@ -190,15 +202,19 @@ class _Writer:
                 forward_name(one.variant.name),
                 backward_name(one.variant.name),
                 len(self._kept(one)),
+                renamed(one.divisor or "1", dict.fromkeys(names, GIVEN)) if self._is_divided(one) else GIVEN,
             )
             for one in self.bound
         )
 
+    def _is_divided(self, one: _Bound) -> bool:
+        """Whether some call with the same kernels divides what they give."""
+        return any(other.divisor for other in self.bound if other.variant.name == one.variant.name)
+
     @cached_property
     def discriminating(self) -> tuple[str, ...]:
         """The parameters in whose constants the variants differ, or that some have and some have not."""
-        names = dict.fromkeys(name for one in self.bound for name in one.constants)
-        return tuple(n for n in names if len({one.constants.get(n) for one in self.bound}) > 1)
+        return _differing(self.bound)
 
     @cached_property
     def fixed(self) -> dict[str, str]:
@@ -230,16 +246,16 @@ class _Writer:
             forward += text
         groups = {one.variant.name: [o for o in self.bound if o.variant.name == one.variant.name] for one in self.bound}
         several = len(groups) > 1
-        for name, (one, *others) in groups.items():
-            condition = self._condition(one, *others)
+        for name, alike in groups.items():
+            condition = self._condition(*alike)
             if several:
-                forward += _guarded([f'ctx.variant = "{name}"', *self._forward(one)], condition)
+                forward += _guarded([f'ctx.variant = "{name}"', *self._forward(*alike)], condition)
             else:  # one way for all: other calls are refused before it
                 forward += [
                     *(_guarded([self._none_left()], _negated(condition)) if condition else []),
-                    *self._forward(one),
+                    *self._forward(*alike),
                 ]
-            backward += _guarded(self._backward(one), f'ctx.variant == "{name}"' if several else "")
+            backward += _guarded(self._backward(alike[0]), f'ctx.variant == "{name}"' if several else "")
         if several:
             forward.append(self._none_left())
         return "\n".join(
@@ -274,25 +290,31 @@ class _Writer:
     def _values_of(self) -> dict[str, list[str]]:
         return {n: list(dict.fromkeys(one.constants.get(n, ANY) for one in self.bound)) for n in self.discriminating}
 
-    def _condition(self, *alike: _Bound) -> str:
-        """When a call is one of several variants with the same kernels."""
-        values = {name: list(dict.fromkeys(one.constants.get(name) for one in alike)) for name in self.discriminating}
+    def _condition(self, *alike: _Bound, among: tuple[_Bound, ...] = ()) -> str:
+        """When a call is one of several variants, of all or of those that it is known to be ``among``."""
+        names = _differing(among or self.bound)
+        values = {name: list(dict.fromkeys(one.constants.get(name) for one in alike)) for name in names}
         if math.prod(map(len, values.values())) == len(alike):  # every combination of their values
             return " and ".join(_is_one_of(name, texts) for name, texts in values.items())
-        return " or ".join(f"({self._condition(one)})" for one in alike)
+        return " or ".join(f"({self._condition(one, among=among)})" for one in alike)
 
-    def _forward(self, one: _Bound) -> list[str]:
+    def _forward(self, *alike: _Bound) -> list[str]:
+        one = alike[0]
         signature, names = one.variant.signature, self._names(one)
         outputs = [names[text] for text in signature.outputs]
         results = ", ".join([*outputs, *(names[text] for text in signature.saved)])
         given = ", ".join(one.argument(name) for name in signature.forward_arguments)
-        lines = [f"{results} = {forward_name(one.variant.name)}({given})"]
+        divided = {each.divisor: [o for o in alike if o.divisor == each.divisor] for each in alike}
+        lines = list[str]()
+        for divisor, those in divided.items() if any(divided) else ():
+            lines += _guarded([f"ctx.divisor = {divisor or 1}"], self._condition(*those, among=alike))
+        lines += [f"{results} = {forward_name(one.variant.name)}({given})"]
         kept = [names.get(text, one.argument(text)) for text in self._kept(one)]
         lines += [f"ctx.save_for_backward({', '.join(kept)})"] if kept else []
         lines += [f"ctx.{one.argument(n)} = {one.argument(n)}" for n in self._scalars(one)]
         silent = [o for o, u in zip(outputs, signature.upstream, strict=True) if not u]
         lines += [f"ctx.mark_non_differentiable({', '.join(silent)})"] if silent else []
-        return [*lines, f"return {', '.join(outputs)}"]
+        return [*lines, f"return {', '.join(outputs)}{' / ctx.divisor' if any(divided) else ''}"]
 
     def _kept(self, one: _Bound) -> list[str]:
         signature = one.variant.signature
@@ -309,7 +331,8 @@ class _Writer:
         lines = []
         if kept:
             lines.append(f"{f'({kept[0]},)' if len(kept) == 1 else ', '.join(kept)} = ctx.saved_tensors")
-        upstream = dict(zip(signature.upstream, self.contract.upstream, strict=False))
+        over = " / ctx.divisor" if self._is_divided(one) else ""
+        upstream = {name: own + over for name, own in zip(signature.upstream, self.contract.upstream, strict=False)}
         scalars = set(self._scalars(one))
         given = [
             upstream.get(a) or (f"ctx.{one.argument(a)}" if a in scalars else names.get(a, one.argument(a)))
@@ -325,7 +348,7 @@ class _Writer:
     def _symbol(self, symbol: SymbolContract | None, *, back: bool = False) -> PortedSymbol | None:
         if symbol is None:
             return None
-        if len(self.bound) > 1:
+        if len(self.bound) > 1 or self.bound[0].divisor:
             return PortedSymbol(symbol.name, None, "it takes what distinguishes the variants in its own form")
         lines = self._backward_symbol(symbol) if back else self._forward_symbol(symbol)
         if lines is None:
@@ -390,6 +413,13 @@ class _Writer:
         if None in given or wanted != gradients or self.fixed or not all(map(self._is_shared, symbol.arguments)):
             return None
         return [f"return {backward_name(one.variant.name)}({_dense(one, signature.backward_arguments, given)})"]
+
+
+def _differing(bound: Iterable[_Bound]) -> tuple[str, ...]:
+    """The parameters in whose constants calls differ, or that some have and some have not."""
+    constants = [one.constants for one in bound]
+    names = dict.fromkeys(name for each in constants for name in each)
+    return tuple(name for name in names if len({each.get(name) for each in constants}) > 1)
 
 
 def _listed(values: Mapping[str, list[str]]) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from workers.authors.protocol import Brief, Proposal
 from workers.contracts import UserFacingError
 from workers.targets.ascend import ASCEND
 from workers.targets.contract import ApiContract, read_contract
-from workers.targets.module import CallKernels, CallVariant, ported_module, with_backward
+from workers.targets.module import GIVEN, CallKernels, CallVariant, ported_module, with_backward
+from workers.targets.scaling import host_source, unscaled
 
 ELEMENTWISE = """
 def gate_forward(a, b):
@@ -118,7 +119,7 @@ def test_variants_with_other_kernels_are_told_apart_in_backward_too() -> None:
     assert 'if W is None:\n            ctx.variant = "norm_plain"' in module.source
     assert 'if ctx.variant == "norm_plain":' in module.source
     assert module.source.count("def _block(") == 1, "what both need stands once"
-    given = '"given"'
+    given = GIVEN
     assert module.calls == (
         CallKernels(
             (given, given, given, "0.0", "'llama'", "True"), "_norm_weight_forward", "_norm_weight_backward", 3
@@ -126,6 +127,38 @@ def test_variants_with_other_kernels_are_told_apart_in_backward_too() -> None:
         CallKernels((given, "None", given, "0.0", "'llama'", "True"), "_norm_plain_forward", "_norm_plain_backward", 2),
     )
     compile(module.source, "norm.py", "exec")
+
+
+LOSS = """
+class LossFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y, reduction="mean", scaled=False):
+        return loss
+
+    @staticmethod
+    def backward(ctx, grad):
+        return dx, None, None, None
+"""
+
+
+def test_a_mean_takes_the_kernels_of_the_sum_and_divides_by_its_size() -> None:
+    known, graph = captured("mse")
+    whole, size = unscaled(replace(graph, output_dtypes=("float32",)))
+    several = []
+    for reduction, divisor in (("mean", size), ("sum", "")):
+        name = f"loss_{reduction}"
+        problem = parse_problem(f"{known.source}\nCALL = \"LossFunction.apply(x, y, '{reduction}', False)\"\n")
+        proposal = CompilerAuthor().propose(Brief(name, problem, whole, ASCEND.style(name)))
+        assert isinstance(proposal, Proposal)
+        several.append(CallVariant(name, problem, proposal, host_source(divisor, problem)))
+    module = ported_module("loss", contract_of(LOSS, "LossFunction"), tuple(several), (), DECORATOR)
+    assert "_loss_mean" not in module.source and "ctx.variant" not in module.source, "the same kernels serve both"
+    assert "if reduction == 'mean':\n            ctx.divisor = x.numel()" in module.source
+    assert "if reduction == 'sum':\n            ctx.divisor = 1" in module.source
+    assert "return out / ctx.divisor" in module.source and "_loss_backward(grad / ctx.divisor, " in module.source
+    assert [call.divisor for call in module.calls] == ["given.numel()", "1"]
+    assert "if scaled is not False:" in module.source
+    compile(module.source, "loss.py", "exec")
 
 
 SOFTMAX = """

@@ -5,7 +5,7 @@ import torch
 
 def reference(p: torch.Tensor, q: torch.Tensor, shift_labels: torch.Tensor, ignore_index: int = -100) -> torch.Tensor:
     kept = (shift_labels != ignore_index).float()
-    return ((0.5 * (p - q).abs()).float() * kept[:, None]).sum() / (kept.sum() * p.shape[1])
+    return ((0.5 * (p - q).abs()).float() * kept[:, None]).sum() / kept.sum() / p.shape[1]
 
 
 INPUTS = {
