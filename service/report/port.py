@@ -76,6 +76,7 @@ def _performance(summary: PortSummary) -> str:
     )
 
 
+WIDE = "(wide)"  # how the tilings of kernels end that take a row in blocks of columns
 MEMORY_BOUND = 8  # operations a byte, below what any vector core with HBM can do at the rate of its memory
 
 
@@ -95,13 +96,19 @@ def _bottleneck(summary: PortSummary) -> str:
     most = max(size.forward_operations / max(1, size.forward_bytes) for size in summary.work)
     bound = "memory" if most < MEMORY_BOUND else "arithmetic, as far as its products reach the rate of the cube"
     turns = [
-        f"{code(tiling.kernel, 80)} at {code(tiling.workload, 80)}: {-(-tiling.tiles // tiling.programs)} tiles a core at most, "
-        f"{percent(tiling.tiles / (-(-tiling.tiles // tiling.programs) * tiling.programs))} of the cores' turns are filled"
+        f"{code(tiling.kernel, 80)} at {code(tiling.workload, 80)}: {tiling.turns(summary.cores)} tiles a core at most, "
+        f"{percent(tiling.filled_share(summary.cores))} of the turns of {summary.cores} cores are filled"
         for tiling in summary.tilings
-        if tiling.tiles
+        if tiling.tiles and summary.cores
     ]
+    twice = sorted({tiling.workload for tiling in summary.tilings if tiling.kernel.endswith(WIDE)})
     return paragraphs(
-        f"By its bytes and operations it is bound by {bound}: each tensor is read and written once for these bytes.",
+        f"By its bytes and operations it is bound by {bound}. For these bytes each tensor is read and written once."
+        + (
+            f" Kernels of wide rows read them again for each pass over a row: at {', '.join(map(code, twice))} more moves."
+            if twice
+            else ""
+        ),
         table(header, rows, numeric=(1, 2, 3, 4)),
         folded("How evenly the cores are filled", bullets(turns)) if turns else "",
     )
@@ -141,7 +148,7 @@ def _optimizations(summary: PortSummary) -> list[str]:
             "Statistics and sums are kept in float32; results are cast where they are stored.",
         ]
     several = any(tiling.rows > 1 for tiling in summary.tilings)
-    wide = any(tiling.kernel.endswith("(wide)") for tiling in summary.tilings)
+    wide = any(tiling.kernel.endswith(WIDE) for tiling in summary.tilings)
     return [
         "Blocks come from the unified buffer, by the library's own `compute_default_tiling_strategy`; the memory multiplier is "
         "the largest number of float32 tiles that the kernel keeps at once, counted in its source.",
@@ -178,7 +185,14 @@ def _tilings(summary: PortSummary) -> str:
         plain = [(*row[:2], *row[3:5]) for row in rows]
         said = [sentence(summary.compiled)] if summary.compiled else []
         return paragraphs(table(("launcher", "size", "tile", "programs"), plain, numeric=(3,)), bullets(said))
-    header = ("launcher", "size", "live float32 tiles", "block", "programs on 40 cores", "unified buffer, bits")
+    header = (
+        "launcher",
+        "size",
+        "live float32 tiles",
+        "block",
+        f"programs on {summary.cores} cores",
+        "unified buffer, bits",
+    )
     return paragraphs(table(header, rows, numeric=(2, 4, 5)), bullets(lowered))
 
 

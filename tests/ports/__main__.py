@@ -18,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -27,22 +28,23 @@ from typing import Any
 OPS = Path("src/liger_kernel/ops/backends/_ascend/ops")
 EXPORTS = OPS / "__init__.py"
 THEIRS = (
+    "tvd",  # the longest first, so that two at a time end together
+    "kl_div",
+    "rms_norm",
+    "fused_add_rms_norm",
     "swiglu",
     "geglu",
-    "rms_norm",
     "layer_norm",
     "softmax",
     "dyt",
-    "fused_add_rms_norm",
-    "kl_div",
     "poly_norm",
-    "tvd",
     "sparsemax",
 )
-NEW = ("relu_squared", "modulated_rms_norm", "fused_linear_kl_div")
+NEW = ("modulated_rms_norm", "fused_linear_kl_div", "relu_squared")
 HEAD = (
     "| operator | done | symbols of the library's own port | parameters | values that it does not take | parity "
-    "| memory multiplier, ours and theirs | registration written |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| memory multiplier, ours and theirs | registration written | seconds |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | ---: |"
 )
 TILES = (
     "| operator, size | whose | kernels: tile, programs | lowered | bits alive at most | with second buffers | errors in the "
@@ -133,6 +135,7 @@ def parameters_of(tree: ast.Module) -> dict[str, str]:
 
 def ported(library: Path, out: Path, name: str) -> tuple[str, list[str], bool]:
     """The row of an operator, those of its tiles, and whether it is as it should be."""
+    started = time.monotonic()
     checkout = out / name / "checkout"
     shutil.copytree(library, checkout, ignore=shutil.ignore_patterns(".git"))
     launches = launched(checkout, name)
@@ -161,9 +164,10 @@ def ported(library: Path, out: Path, name: str) -> tuple[str, list[str], bool]:
     shutil.rmtree(checkout)
     summary = out / name / "port.json"
     if done.returncode != 0 or not summary.is_file():
-        return f"| {name} | **no**: {_reason(done)} | | | | | | |", [], False
+        return f"| {name} | **no**: {_reason(done)} | | | | | | | {time.monotonic() - started:.0f} |", [], False
     told = json.loads(summary.read_text())
-    return _row(name, own, told, out / name / f"{name}.py"), _tiles(name, own, told), True
+    row = _row(name, own, told, out / name / f"{name}.py")
+    return f"{row} {time.monotonic() - started:.0f} |", _tiles(name, own, told), True
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:

@@ -274,6 +274,14 @@ class KernelTiling:
     used_bits: int
     tiles: int = 0  # that the programs take in turn; 0 where it is not known
 
+    def turns(self, cores: int) -> int:
+        """Tiles that one core takes at most, one after the other."""
+        return -(-self.tiles // self.programs) * -(-self.programs // cores)
+
+    def filled_share(self, cores: int) -> float:
+        """How much of the cores' time has work, where every tile takes as long."""
+        return self.tiles / (self.turns(cores) * cores)
+
 
 @dataclass(frozen=True)
 class LoweredKernel:
@@ -338,6 +346,7 @@ class PortSummary:
     problem_source: str
     reproduce: str  # one command
     buffer_bits: int = 0  # of the device's buffer that holds the tiles
+    cores: int = 0  # for which programs and turns are counted; 0 where a launcher's grid follows from the sizes alone
     lowered: tuple[LoweredKernel, ...] = ()  # by the target's own compiler; none where it is not installed
     compiled: str = ""  # what a compiler that gives machine code says of all kernels, in a sentence
     origin: str = DEFAULT_OPERATORS  # the implementation whose API it has

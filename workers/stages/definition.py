@@ -23,7 +23,7 @@ from workers.targets.contract import ApiContract
 from workers.targets.module import CONTEXT, CallVariant, PortedModule
 from workers.targets.uses import ImportedName, unkept
 
-SHAPE_GROUPS = 3
+SHAPE_GROUPS, LEAST_APART = 3, 4.0  # sizes, and how many times the elements of the smallest the largest has
 RESOLVES = "test_package_resolves_to_the_port_and_the_module_to_the_default"
 ELEMENT_BYTES = 2  # of bfloat16
 FLOATS = ("float32", "bfloat16", "float16")
@@ -75,12 +75,19 @@ def api_items(written: WrittenPort, ran: TestsResult) -> tuple[DoneItem, ...]:
             "; ".join(lost)
             or (f"kept as they are called: {users}" if users else "no other file imports from the module"),
         ),
-        DoneItem(
-            "three shape groups",
-            len(set(written.workloads)) >= SHAPE_GROUPS,
-            "; ".join(dict.fromkeys(workload.label() for workload in written.workloads)),
-        ),
+        _shape_groups(written.workloads),
         _saved(written),
+    )
+
+
+def _shape_groups(workloads: Sequence[Workload]) -> DoneItem:
+    """Whether the sizes are several, the largest of them many times the smallest."""
+    products = sorted({math.prod(size for _, size in workload.sizes) for workload in workloads})
+    apart = products[-1] / products[0]
+    sizes = "; ".join(dict.fromkeys(workload.label() for workload in workloads))
+    holds = len(set(workloads)) >= SHAPE_GROUPS and apart >= LEAST_APART
+    return DoneItem(
+        "three shape groups", holds, f"{sizes}: the largest has {apart:.3g} times the elements of the smallest"
     )
 
 
@@ -116,10 +123,9 @@ def judged_items(
     tilings: Sequence[KernelTiling],
     kernels: Sequence[LoweredKernel],
     compiled: str,
-    *,
-    buffer: bool,
+    cores: int,
 ) -> tuple[DoneItem, ...]:
-    """What the verdicts, the compiler and the source say of a port."""
+    """What the verdicts, the compiler and the source say of a port; with ``cores`` where its launchers share work out to them."""
     dtypes = list(dict.fromkeys(dtype for parity in parities for dtype in parity.dtypes))
     named = [name for name in FLOATS if any(text.endswith(f".{name}") for text in written.contract.dtypes)]
     unjudged = [name for name in named if name not in (*dtypes, "float32")]
@@ -140,8 +146,8 @@ def judged_items(
             or (f"{len(kernels)} kernels lowered" if kernels else "no compiler of the target is installed here"),
         ),
     ]
-    if buffer:
-        items += _tiled(written.module.source, tilings)
+    if cores:
+        items += _tiled(written.module.source, tilings, cores)
     groups = len({tiling.workload for tiling in tilings})
     items.append(
         DoneItem(
@@ -151,7 +157,7 @@ def judged_items(
     return tuple(items)
 
 
-def _tiled(source: str, tilings: Sequence[KernelTiling]) -> list[DoneItem]:
+def _tiled(source: str, tilings: Sequence[KernelTiling], cores: int) -> list[DoneItem]:
     """Whether every launcher and kernel of an Ascend port has its tile, its grid and its loop."""
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     kernels = [node for node in functions if node.decorator_list and "_kernel" in node.name]
@@ -159,9 +165,10 @@ def _tiled(source: str, tilings: Sequence[KernelTiling]) -> list[DoneItem]:
     untiled = [node.name for node in launchers if "get_npu_core_count()" not in ast.unparse(node)]
     still = [node.name for node in kernels if "tl.num_programs(" not in ast.unparse(node)]
     lacking = [*untiled, *still]
-    multipliers = ", ".join(sorted({f"{tiling.multiplier:g}" for tiling in tilings}))
-    most = max((tiling.programs for tiling in tilings), default=0)
-    loops = f"{len(kernels)} kernels stride over a grid of at most `get_npu_core_count()` programs, {most} of 40 cores"
+    multipliers = ", ".join(f"{number:g}" for number in sorted({tiling.multiplier for tiling in tilings}))
+    filled = [tiling.filled_share(cores) for tiling in tilings if tiling.tiles]
+    loops = f"{len(kernels)} kernels stride over a grid of `get_npu_core_count()` programs"
+    loops += f", whose turns are filled by {min(filled):.0%} to {max(filled):.0%} on {cores} cores" if filled else ""
     if lacking:
         loops = f"{_names(lacking)} has no grid of cores, or no loop over it"
     return [

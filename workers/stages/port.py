@@ -63,7 +63,6 @@ from workers.stages.definition import (
 from workers.stages.gate import SNAPSHOT_FILE, timing_budget_s, verdict_failure
 from workers.stages.problem import parse
 from workers.strategies.sweep import swept, with_tuned_sweep
-from workers.targets.ascend import CORES
 from workers.targets.contract import ApiContract
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant, PortedModule, backward_name, forward_name, ported_module, with_backward
@@ -208,9 +207,7 @@ class Port:
             else ""
         )
         if port is not None:
-            items += judged_items(
-                parities, port, tilings, lowered_kernels, compiled_kernels, buffer=bool(given.target.buffer_bits)
-            )
+            items += judged_items(parities, port, tilings, lowered_kernels, compiled_kernels, given.target.cores)
             items += (
                 DoneItem(
                     "the library's style check",
@@ -232,8 +229,8 @@ class Port:
                 *(_risks(given, module, _narrowed(given, module, refused)) if module else ()),
                 *_overflows(given.target, lowered_kernels),
                 *(
-                    patterns(source, tilings, parities, given.stays, CORES)
-                    if given.target.buffer_bits and module
+                    patterns(source, tilings, parities, given.stays, given.target.cores)
+                    if given.target.cores and module
                     else ()
                 ),
                 *(
@@ -247,6 +244,7 @@ class Port:
             lowered=lowered_kernels,
             compiled=compiled_kernels,
             buffer_bits=given.target.buffer_bits,
+            cores=given.target.cores,
             reproduce=_reproduce(given, request.problem.kind, tuned=request.options.tuned),
             origin=request.options.ported_from,
             existing=module is None,

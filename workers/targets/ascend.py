@@ -17,7 +17,7 @@ from workers.targets.registration import Registration
 INSIDE = "backends/_ascend"
 UB_MANAGER = f"{paths.OPS}/{INSIDE}/ub_manager.py"
 PACKAGE = f"{paths.PACKAGE}.ops.backends._ascend"
-CORES = 40  # vector cores of a 910B2 to 910B4, for estimates
+CORES = 40  # assumed for estimates: chips of the series 910B have 40 or 48 vector cores, and launchers ask the device
 PRODUCT_TILE = 128  # rows and columns at most
 RULES = ("_row_tiles", "_product_tile", "_block")  # what a launcher chooses its tile by
 
@@ -26,7 +26,7 @@ class AscendBackend(Backend):
     """Ascend NPUs, through the files in ``ops/backends/_ascend``."""
 
     def tilings(self, problem: Problem, source: str) -> tuple[KernelTiling, ...]:
-        """The tiles of each launcher at each size, chosen as the launchers choose them, for 40 vector cores."""
+        """The tiles of each launcher at each size, chosen as the launchers choose them on so many ``cores``."""
         by_workload = [(workload, launch_sizes(source, shapes_at(problem, workload))) for workload in problem.workloads]
         return tuple(
             _tiling(launcher.name, *rule, sizes[launcher.name], workload.label())
@@ -65,8 +65,9 @@ def _tiling(name: str, rule: str, multipliers: list[float], sizes: Mapping[str, 
         block = _cut((columns,), wide[0])[0]
         return KernelTiling(f"{name} (wide)", label, wide[0], 1, block, min(CORES, rows), _bits(wide[0], block), rows)
     block_rows = _cut((-(-rows // CORES), block), tile)[0]
-    tiles = -(-rows // block_rows)
-    return KernelTiling(name, label, tile, block_rows, block, min(CORES, tiles), _bits(tile, block_rows * block), tiles)
+    tiles, blocks = -(-rows // block_rows), -(-columns // block) if rule == "_block" else 1
+    programs = max(1, min(CORES // blocks, tiles)) * blocks
+    return KernelTiling(name, label, tile, block_rows, block, programs, _bits(tile, block_rows * block), tiles * blocks)
 
 
 def _cut(shape: tuple[int, ...], multiplier: float) -> tuple[int, ...]:
@@ -115,6 +116,7 @@ ASCEND = AscendBackend(
         tolerances="DEFAULT_TOLERANCES",
     ),
     buffer_bits=stand_in.CAPACITY_BITS,
+    cores=CORES,
     has_settings=False,
     stand_ins=((UB_MANAGER, stand_in_source()),),
 )

@@ -115,6 +115,7 @@ class Backend(Implementation):
     replaced: tuple[tuple[str, str], ...] = ()  # in what the author writes, for this device
     needs: str = ""  # the module without which it cannot be imported, and nothing stands in for
     buffer_bits: int = 0
+    cores: int = 0
     has_settings: bool = True
     contiguous: str = f"from {paths.PACKAGE}.ops.utils import ensure_contiguous"
     stand_ins: tuple[tuple[str, str], ...] = ()  # by path, what is laid over the repository while a port is judged

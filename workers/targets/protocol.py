@@ -45,6 +45,11 @@ class PortTarget(PortOrigin, Protocol):
         ...
 
     @property
+    def cores(self) -> int:
+        """For how many of the device's cores tilings are counted; 0 where there are none."""
+        ...
+
+    @property
     def contiguous(self) -> str:
         """The line that imports the decorator of forward and backward."""
         ...

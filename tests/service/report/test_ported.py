@@ -42,6 +42,7 @@ PORT = PortSummary(
     problem_source="import torch\n",
     reproduce="kernelsmith port rms_norm --to ascend --repo . --auto",
     buffer_bits=1_572_864,
+    cores=40,
     lowered=(LoweredKernel("_rms_norm_forward_kernel", 600_000, 2),),
     done=(DoneItem("both import forms", True, "executed"), DoneItem("times", None, "times need the device")),
     work=(PortWork("T=128 H=1024", 2**19, 2**20, 2**19, 2**20),),
@@ -70,7 +71,7 @@ def test_without_a_time_the_bytes_and_operations_say_what_bounds_it() -> None:
     products = replace(PORT, work=(replace(PORT.work[0], forward_operations=2**24),))
     assert "it is bound by arithmetic" in ported_sections(products)
     tiles = replace(PORT, tilings=(replace(PORT.tilings[0], tiles=33),))
-    assert "2 tiles a core at most, 52% of the cores' turns are filled" in ported_sections(tiles)
+    assert "2 tiles a core at most, 41% of the turns of 40 cores are filled" in ported_sections(tiles)
 
 
 def test_the_report_has_its_seven_sections_and_the_checklist_in_order() -> None:

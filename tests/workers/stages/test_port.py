@@ -312,13 +312,20 @@ def test_launchers_have_another_name_where_a_file_calls_the_operators_by_theirs(
     assert "`_geglu_forward` of it, which it has not" in failure(context).message
 
 
-def test_fewer_than_three_sizes_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((64,), "three shape groups: T=64 I=128"),
+        ((64, 96, 128), "the largest has 2 times the elements of the smallest"),
+    ],
+)
+def test_fewer_than_three_sizes_or_sizes_that_are_alike_are_refused(rows: tuple[int, ...], message: str) -> None:
     source = known_problem(ProblemText(ProblemKind.missing), LAYOUT.locate("geglu", library()), library(), LAYOUT)
-    small = re.sub(r"WORKLOADS = .*", 'WORKLOADS = [{"T": 64, "I": 128}]', source)
+    sizes = re.sub(r"WORKLOADS = .*", f"WORKLOADS = {[{'T': n, 'I': 128} for n in rows]}", source)
     context = porting()
-    context.request = replace(context.request, problem=ProblemText(ProblemKind.block, small))
+    context.request = replace(context.request, problem=ProblemText(ProblemKind.block, sizes))
     failed = failure(context)
-    assert "three shape groups: T=64 I=128" in failed.message and "three WORKLOADS" in failed.fix
+    assert message in failed.message and "three WORKLOADS" in failed.fix
 
 
 def test_what_was_shown_and_what_only_the_device_can_say_is_in_the_summary() -> None:
