@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -136,6 +137,30 @@ def profile(
         typer.echo(json.dumps(to_json(result)))
     else:
         tell(profile_section(result))
+
+
+@app.command()
+def npu_profile(
+    folder: Annotated[Path, typer.Argument(help="Where msprof writes, or wrote.")],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(help="A program to run under msprof first, such as the library's benchmark script."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what each kernel of a program does on an Ascend NPU, by msprof's counters: times, units of a core, bandwidth."""
+    from service.report.profiled import npu_kernels
+    from workers import npu_profile
+
+    with reporting():
+        if command:
+            folder.mkdir(parents=True, exist_ok=True)
+            npu_profile.count(folder, command)
+        kernels = npu_profile.counted(folder)
+    if as_json:
+        typer.echo(json.dumps([asdict(kernel) for kernel in kernels]))
+    else:
+        tell(npu_kernels(kernels))
 
 
 @app.command()

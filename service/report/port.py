@@ -11,7 +11,7 @@ from workers.contracts import DEFAULT_OPERATORS, JobView, PortSummary
 
 NOT_MEASURED = {
     "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there, by the library's "
-    "benchmark script under `msprof`.",
+    "benchmark script under `kernelsmith npu-profile`.",
     "cutile": "Not measured. The sizes of the table above are the shape groups to time.",
     "cutedsl": "Not measured. The sizes of the table above are the shape groups to time.",
     "rocm": "Not measured: no GPU of AMD took part. The sizes of the definition of done are the shape groups to time there.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gpu_runner.contracts import Bound, Choice, Finding, GpuPeaks, KernelCounters, ProfileResult, Status, TuneResult
 from service.escape import code, code_block, inline, sentence
@@ -41,6 +41,7 @@ from workers.contracts import (
     SourceReading,
     format_scope,
 )
+from workers.npu_profile import NpuKernel
 
 MAX_COUNTERS = 24
 MAX_STALLS = 3
@@ -70,6 +71,41 @@ def counters_section(counters: tuple[KernelCounters, ...]) -> str:
         table([COUNTER_HEADER[i] for i in used], [[row[i] for i in used] for row in rows]),
         f"{counted(more, 'more launch').replace('launchs', 'launches')} not shown." if more > 0 else "",
     )
+
+
+NPU_HEADER = (
+    "kernel",
+    "launches",
+    "median",
+    "bound by",
+    "vector",
+    "cube",
+    "scalar",
+    "loads",
+    "stores",
+    "GB/s",
+    "programs",
+)
+
+
+def npu_kernels(kernels: Sequence[NpuKernel]) -> str:
+    """What was counted of each kernel on an NPU, those that took most time first."""
+    rows = [_npu_row(kernel) for kernel in kernels[:MAX_COUNTERS]]
+    return table(NPU_HEADER, rows, numeric=range(1, len(NPU_HEADER)))
+
+
+def _npu_row(kernel: NpuKernel) -> list[str]:
+    shares = (kernel.vector_share, kernel.cube_share, kernel.scalar_share, kernel.load_share, kernel.store_share)
+    moved = [f"{rate:.0f}" for rate in (kernel.read_gbps, kernel.write_gbps) if rate is not None]
+    return [
+        code(kernel.kernel, 80),
+        str(kernel.launches),
+        duration_us(kernel.duration_us),
+        kernel.bound or DASH,
+        *map(percent, shares),
+        " + ".join(moved) or DASH,
+        DASH if kernel.programs is None else str(kernel.programs),
+    ]
 
 
 def peaks_line(peaks: GpuPeaks) -> str:

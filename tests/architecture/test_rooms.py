@@ -24,6 +24,7 @@ DOORS = {
         "workers.environment",
         "workers.history",
         "workers.knowledge",
+        "workers.npu_profile",
         "workers.observability",
         "workers.redaction",
     },

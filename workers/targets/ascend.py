@@ -101,7 +101,7 @@ ASCEND = AscendBackend(
     ),
     impossible_here=(
         "Values and gradients were judged in Triton's interpreter, not on an NPU.",
-        "Times need an NPU: run the library's benchmark script there, and `msprof` for what bounds it.",
+        "Times need an NPU: run the library's benchmark script there, under `kernelsmith npu-profile` for what bounds it.",
         "How the unified buffer is filled is an estimate: the NPU's own compiler allocates it.",
     ),
     since="The backend for NPUs is part of liger-kernel since 0.6",
