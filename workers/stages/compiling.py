@@ -10,7 +10,7 @@ from gpu_runner.contracts import Problem
 from workers.authors.protocol import Proposal
 from workers.engine.protocol import StageContext
 from workers.settings import Settings
-from workers.targets import cutedsl, cutile
+from workers.targets import amd, cutedsl, cutile
 
 NOT_COMPILED = {
     "ascend": "No Triton-Ascend is installed where this job ran, so that its front end did not see the kernels.",
@@ -29,6 +29,9 @@ def compiled_by_target(to: str, context: StageContext, proposals: Sequence[tuple
     """
 
     def ask() -> str:
+        if to == "rocm":
+            context.note("compiling the kernels for GPUs of AMD")
+            return amd.compiled(proposals) if importlib.util.find_spec("triton") else ""
         settings = Settings()
         own = {"cutile": settings.cutile_python, "cutedsl": settings.cutedsl_python}[to]
         python = own or (sys.executable if importlib.util.find_spec(PACKAGES[to]) else None)
@@ -42,7 +45,11 @@ def compiled_by_target(to: str, context: StageContext, proposals: Sequence[tuple
     return str(context.memo("compiled", ask))
 
 
-ARCHITECTURES = {"cutile": cutile.ARCHITECTURE, "cutedsl": cutedsl.ARCHITECTURE}
+ARCHITECTURES = {
+    "cutile": cutile.ARCHITECTURE,
+    "cutedsl": cutedsl.ARCHITECTURE,
+    "rocm": " and ".join(amd.ARCHITECTURES),
+}
 
 
 def compiled_for(to: str, problem: Problem, proposal: Proposal, python: str | None = None) -> str:

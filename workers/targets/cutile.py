@@ -119,7 +119,15 @@ def compiled(
 
 
 def compiled_by(language: str, script_name: str, request: Mapping[str, object], python: str, fix: str) -> str:
-    """Has a script of ``workers.targets`` compile the kernels of a request, in a process of its own.
+    """Has a script of ``workers.targets`` compile the kernels of a request, and gives a sentence; raises as ``kernels_by``."""
+    kernels_by(language, script_name, request, python, fix)
+    return f"compiled for {request['architecture']} in {' and '.join(DTYPES)}; values not verified on this host"
+
+
+def kernels_by(
+    language: str, script_name: str, request: Mapping[str, object], python: str, fix: str
+) -> list[dict[str, object]]:
+    """What a script of ``workers.targets`` says of each kernel of a request, which it compiles in a process of its own.
 
     Raises:
         UserFacingError: the compiler is missing or another one, or a kernel does not compile; with the compiler's words.
@@ -149,11 +157,12 @@ def compiled_by(language: str, script_name: str, request: Mapping[str, object], 
     answer = json.loads(done.stdout)
     if "missing" in answer:
         raise UserFacingError(Failure(FailureCode.environment, str(answer["missing"]), fix))
-    architecture = request["architecture"]
-    for kernel in answer["kernels"]:
+    kernels: list[dict[str, object]] = answer["kernels"]
+    for kernel in kernels:
         if "error" in kernel:
+            architecture = kernel.get("architecture", request["architecture"])
             message = f"{language} does not compile `{kernel['name']}` in {kernel['dtype']} for {architecture}"
             raise UserFacingError(
                 Failure(FailureCode.verdict, message, "Nothing was written.", log=str(kernel["error"]))
             )
-    return f"compiled for {architecture} in {' and '.join(DTYPES)}; values not verified on this host"
+    return kernels

@@ -388,6 +388,7 @@ def test_a_port_to_another_gpu_brings_its_implementation_where_there_is_none(
     assert written in texts[target.selecting] and absent not in texts[target.port_path("geglu")]
     assert '"LigerGELUMulFunction"' in texts[target.exports]
     assert "from liger_kernel.ops.utils import calculate_settings" in texts[target.port_path("geglu")]
+    assert summary.compiled.startswith("Compiled by Triton for gfx90a and gfx942") is (target is ROCM)
     assert summary.tilings == () and False not in {item.holds for item in summary.done}
     exports = BACKEND[EXPORTS].replace("_ascend", f"_{target.name}")
     again = library(**{REGISTRY: "x = 1\n", target.selecting: texts[target.selecting], target.exports: exports})
