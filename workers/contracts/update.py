@@ -294,6 +294,7 @@ class LoweredKernel:
     bits: int
     copies: int  # between memory and the buffer, each of a whole tile
     buffered_bits: int = 0
+    compares: int = 0  # of tiles of whole numbers, for which a vector core takes its scalar unit
 
 
 @dataclass(frozen=True)

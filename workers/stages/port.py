@@ -58,6 +58,7 @@ from workers.stages.definition import (
     judged_items,
     largest_error,
     patterns,
+    scalar_compares,
     work,
 )
 from workers.stages.gate import SNAPSHOT_FILE, timing_budget_s, verdict_failure
@@ -228,6 +229,7 @@ class Port:
             risks=(
                 *(_risks(given, module, _narrowed(given, module, refused)) if module else ()),
                 *_overflows(given.target, lowered_kernels),
+                *scalar_compares(lowered_kernels),
                 *(
                     patterns(source, tilings, parities, given.stays, given.target.cores)
                     if given.target.cores and module

@@ -22,6 +22,7 @@ VERSION = "3.2."  # the versions whose passes are called here begin so
 TYPE = re.compile(r"(?:tensor|memref)<([\dx?]*?)x?(bf16|f16|f32|f64|i1|i8|i16|i32|i64)\b")
 WIDTHS = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64, "i1": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 VALUE = re.compile(r"%[\w.#]+")
+COMPARE = re.compile(r"arith\.cmpi [^\n]* : (tensor<[\dx]+x(i8|i16|i32|i64)>)")
 CARRIED = re.compile(r"(%\w+) = (%\w+)")
 ALIASES = (
     "bufferization.to_tensor",
@@ -179,7 +180,12 @@ def one_lowered(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, 
     except Exception as error:  # noqa: BLE001 - whatever the front end raises is its answer on this kernel
         return {"error": _shortened(f"{type(error).__name__}: {error}".splitlines())}
     bits = {"bits": buffer_bits(lowered), "buffered_bits": buffer_bits(lowered, buffered=True)}
-    return {**bits, "copies": lowered.count("memref.copy")}
+    return {**bits, "copies": lowered.count("memref.copy"), "compares": integer_compares(lowered)}
+
+
+def integer_compares(lowered: str) -> int:
+    """How often a kernel compares tensors of whole numbers, of more than one element each; masks of loads are none."""
+    return sum(_bits(types_) > WIDTHS[kind] for types_, kind in COMPARE.findall(lowered))
 
 
 def _shortened(lines: Iterable[str]) -> str:

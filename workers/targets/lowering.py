@@ -101,5 +101,12 @@ def lowered(python: str, source: str, requests: list[dict[str, object]]) -> tupl
                 Failure(FailureCode.verdict, message, "Nothing was pushed.", log=str(kernel["error"]))
             )
     return tuple(
-        LoweredKernel(str(k["name"]), int(k["bits"]), int(k["copies"]), int(k.get("buffered_bits", 0))) for k in kernels
+        LoweredKernel(
+            str(k["name"]),
+            int(k["bits"]),
+            int(k["copies"]),
+            int(k.get("buffered_bits", 0)),
+            int(k.get("compares", 0)),
+        )
+        for k in kernels
     )

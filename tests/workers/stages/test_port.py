@@ -20,6 +20,7 @@ from workers.contracts import (
     FailureCode,
     FileChange,
     KernelTiling,
+    LoweredKernel,
     Parity,
     PortSummary,
     ProblemKind,
@@ -29,7 +30,7 @@ from workers.contracts import (
 )
 from workers.layouts.table import layout_named
 from workers.stages.bench import known_problem
-from workers.stages.definition import RESOLVES, largest_error, patterns
+from workers.stages.definition import RESOLVES, largest_error, patterns, scalar_compares
 from workers.stages.port import Port
 from workers.targets.ascend import ASCEND, EXPORTS, JUDGED_TILE, UB_MANAGER
 from workers.targets.backend import REGISTRY, Backend
@@ -359,6 +360,13 @@ def test_failure_patterns_that_a_port_shows_are_named_with_their_fix() -> None:
         assert sum(words in sentence for sentence in found) == 1, words
     right = (KernelTiling("k", "T=4096", 2.0, 4, 512, 40, 0, 90),)
     assert patterns("def launch(x):\n    return x\n", right, (replace(drifting, largest=0.1),), (), 40) == ()
+
+
+def test_kernels_that_compare_whole_numbers_are_named_together() -> None:
+    kernels = (LoweredKernel("a", 8, 1, compares=2), LoweredKernel("b", 8, 1), LoweredKernel("c", 8, 1, compares=1))
+    (sentence,) = scalar_compares(kernels)
+    assert "element by element: `a` (2), `c` (1); " in sentence
+    assert scalar_compares(kernels[1:2]) == ()
 
 
 def test_callers_that_stay_with_the_default_are_in_the_report() -> None:

@@ -15,7 +15,7 @@ from tests.workers.compiler.test_ascend import PORTED, ported
 from workers.contracts import FailureCode, KernelTiling, LoweredKernel, UserFacingError
 from workers.targets import ascend_lowering, stand_in
 from workers.targets.ascend import ASCEND
-from workers.targets.ascend_lowering import buffer_bits, device_functions
+from workers.targets.ascend_lowering import buffer_bits, device_functions, integer_compares
 from workers.targets.lowering import kernel_requests, lowered
 from workers.targets.module import CallVariant
 
@@ -53,6 +53,12 @@ def test_a_branch_in_a_loop_keeps_nothing_until_the_loop_ends() -> None:
     fill = "linalg.fill ins(%cst : bf16) outs(%alloc : memref<1024xbf16>)"
     branch = f"      scf.if %c {{\n        {fill}\n      }} {{hivm.unlikely_condition}}\n"
     assert buffer_bits(LOWERED.replace("      %2 = ", f"{branch}      %2 = ")) == 2 * TILE
+
+
+def test_comparisons_of_tiles_of_whole_numbers_are_counted() -> None:
+    wide = "      %6 = arith.cmpi slt, %4, %1 : tensor<1x1024xi32>\n"
+    single = "      %7 = arith.cmpi slt, %4, %1 : tensor<1x1xi32>\n      %8 = arith.cmpi slt, %a, %b : i32\n"
+    assert integer_compares(LOWERED + wide + single) == 1
 
 
 def test_what_the_cube_multiplies_and_sums_up_is_not_in_the_buffer() -> None:
