@@ -60,13 +60,14 @@ class ApiContract:
     backward: SymbolContract | None = None
     dtypes: tuple[str, ...] = ()  # dtypes that the operator's file names
     path: str = ""  # the operator's file
+    optional: tuple[str, ...] = ()  # parameters of forward that the file compares with None
 
     @property
     def settings(self) -> frozenset[str]:
-        """What its public functions pass from forward to backward besides tensors: how its own kernels are launched."""
+        """What its forward function returns besides tensors that are returned or saved: how its own kernels are launched."""
         results = self.forward.results if self.forward is not None else ()
         own = {parameter.name for parameter in self.parameters} | {*self.returns, *self.saved}
-        return frozenset(name for name in results if name in self.attributes and name not in own)
+        return frozenset(name for name in results if name.isidentifier() and name not in own)
 
 
 def read_contract(source: str, function: str, exported: Iterable[str], path: str = "") -> ApiContract:
@@ -106,6 +107,7 @@ def read_contract(source: str, function: str, exported: Iterable[str], path: str
         backward=_symbol(backward, public),
         dtypes=_dtypes(module),
         path=path,
+        optional=tuple(parameter.name for parameter in parameters if parameter.name in _compared_with_none(module)),
     )
 
 
@@ -193,6 +195,15 @@ def _dtypes(module: ast.Module) -> tuple[str, ...]:
     names = (ast.unparse(node) for node in ast.walk(module) if isinstance(node, ast.Attribute))
     kinds = ("torch.float", "torch.bfloat", "torch.int", "tl.float", "tl.bfloat", "tl.int")
     return tuple(sorted({name for name in names if name.startswith(kinds) and name.count(".") == 1}))
+
+
+def _compared_with_none(module: ast.Module) -> frozenset[str]:
+    compares = (node for node in ast.walk(module) if isinstance(node, ast.Compare))
+    return frozenset(
+        ast.unparse(node.left)
+        for node in compares
+        if isinstance(node.ops[0], ast.Is | ast.IsNot) and ast.unparse(node.comparators[0]) == "None"
+    )
 
 
 def _unreadable(function: str, why: str) -> UserFacingError:

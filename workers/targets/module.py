@@ -228,7 +228,8 @@ class _Writer:
         whole = {parameter.name: set(parameter.values) for parameter in self.contract.parameters}
         taken = self._values_of().items()
         some = {n: texts for n, texts in taken if ANY not in texts and (not whole[n] or whole[n] - {*texts})}
-        return (*(f"{n} = {text}" for n, text in self.fixed.items()), *_listed(some))
+        tensors = (f"{name} = a tensor" for name in self.required)
+        return (*(f"{n} = {text}" for n, text in self.fixed.items()), *tensors, *_listed(some))
 
     def _names(self, one: _Bound) -> dict[str, str]:
         """Names for what the launchers return, free of the parameters' own."""
@@ -270,14 +271,22 @@ class _Writer:
         )
 
     def _refusals(self) -> list[list[str]]:
-        return [
-            [
-                f"if {_equals(name, text, negated=True)}:",
-                f'{INDENT}raise NotImplementedError("{self.contract.function} on this device takes {name} = '
-                f'{_quoted(text)} alone")',
-            ]
-            for name, text in self.fixed.items()
-        ]
+        refused = [self._refusal(name, text) for name, text in self.fixed.items()]
+        return [*refused, *map(self._none_refusal, self.required)]
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The parameters that the origin takes as None too, and no call of the port does."""
+        known = [one.constants for one in self.bound]
+        return tuple(name for name in self.contract.optional if not any(name in constants for constants in known))
+
+    def _none_refusal(self, name: str) -> list[str]:
+        taken = f"{self.contract.function} on this device takes no {name} = None"
+        return [f"if {name} is None:", f'{INDENT}raise NotImplementedError("{taken}")']
+
+    def _refusal(self, name: str, text: str) -> list[str]:
+        taken = f"{self.contract.function} on this device takes {name} = {_quoted(text)} alone"
+        return [f"if {_equals(name, text, negated=True)}:", f'{INDENT}raise NotImplementedError("{taken}")']
 
     def _none_left(self) -> str:
         return f'raise NotImplementedError("{self.contract.function} on this device takes {_quoted("; ".join(self.taken))}")'
@@ -348,11 +357,11 @@ class _Writer:
     def _symbol(self, symbol: SymbolContract | None, *, back: bool = False) -> PortedSymbol | None:
         if symbol is None:
             return None
-        if len(self.bound) > 1 or self.bound[0].divisor:
+        if len({one.variant.name for one in self.bound}) > 1 or any(one.divisor for one in self.bound):
             return PortedSymbol(symbol.name, None, "it takes what distinguishes the variants in its own form")
         lines = self._backward_symbol(symbol) if back else self._forward_symbol(symbol)
         if lines is None:
-            internal = [text for text in (*symbol.arguments, *symbol.results) if not self._is_shared(text)]
+            internal = [text for text in (*self._needed(symbol), *symbol.results) if not self._is_shared(text)]
             why = "it passes on what only its own kernels have"
             return PortedSymbol(symbol.name, None, f"{why}: {', '.join(dict.fromkeys(internal))}" if internal else why)
         head = f"def {symbol.name}({', '.join(Parameter(p.name, p.default).source for p in symbol.parameters)}):"
@@ -362,17 +371,46 @@ class _Writer:
             for text in (*symbol.results, *symbol.arguments)
             if text.removeprefix(CONTEXT) in self.contract.settings
         ]
-        if not own:
-            return PortedSymbol(symbol.name, source)
         settings = ", ".join(dict.fromkeys(text.removeprefix(CONTEXT) for text in own))
         how = "ignored" if back else "None"
-        note = f"{PortedSymbol.note}, but that {settings} are {how}: each launcher chooses its own"
-        return PortedSymbol(symbol.name, source, note)
+        passed = zip(symbol.arguments, symbol.parameters, strict=False)
+        optional = ", ".join(p.name for text, p in passed if back and not self._is_shared(text))
+        notes = [
+            PortedSymbol.note,
+            *([f"but that {settings} are {how}: each launcher chooses its own"] if settings else []),
+            *([f"{optional} ignored: all gradients are computed"] if optional else []),
+        ]
+        return PortedSymbol(symbol.name, source, ", ".join(notes))
 
     def _is_shared(self, text: str) -> bool:
         contract = self.contract
         own = {parameter.name for parameter in contract.parameters} | {*contract.upstream, *contract.returns}
-        return text.removeprefix(CONTEXT) in own | contract.settings | set(contract.gradients)
+        return text.removeprefix(CONTEXT) in own | contract.settings | {*contract.gradients, *self._statistics}
+
+    @staticmethod
+    def _needed(symbol: SymbolContract) -> list[str]:
+        """What callers must pass; what they may leave out chooses what is computed, and the port computes all."""
+        pairs = zip(symbol.arguments, symbol.parameters, strict=False)
+        return [text for text, parameter in pairs if parameter.default is None]
+
+    @cached_property
+    def _statistics(self) -> dict[str, str]:
+        """Tensors that the origin keeps for backward and the port makes too, by the origin's name: the same but for its case."""
+        own = {name.casefold(): name for name in self.bound[0].variant.signature.saved}
+        made = {text for symbol in (self.contract.forward,) if symbol is not None for text in symbol.results}
+        return {text: own[text.casefold()] for text in self.contract.saved if text in made and text.casefold() in own}
+
+    def _chosen(self, values: Mapping[str, str]) -> list[str] | None:
+        """The refusal of calls that the kernels are not for, in a public function's parameters; None where it lacks one."""
+        given = {name for name, own in values.items() if own == name}
+        if any(values.get(name) not in (name, text) for name, text in self.fixed.items()):
+            return None
+        if not given.issuperset(self.discriminating):
+            return None
+        lines = [line for name, text in self.fixed.items() if name in given for line in self._refusal(name, text)]
+        lines += [line for name in self.required if name in given for line in self._none_refusal(name)]
+        condition = self._condition(*self.bound)
+        return [*lines, *(_guarded([self._none_left()], _negated(condition)) if condition else [])]
 
     def _values(self, symbol: SymbolContract) -> dict[str, str]:
         """The Function's own names, as the symbol's parameters; defaults of the Function for what the symbol lacks."""
@@ -386,31 +424,38 @@ class _Writer:
         one, values = self.bound[0], self._values(symbol)
         signature, names = one.variant.signature, self._names(one)
         parameters = {parameter.name for parameter in self.contract.parameters}
-        if not all(self._is_shared(text) for text in (*symbol.arguments, *symbol.results)) or self.fixed:
+        refusal = self._chosen(values)
+        shared = all(map(self._is_shared, (*self._needed(symbol), *symbol.results)))
+        if refusal is None or not shared:
             return None
         outputs = dict(zip(self.contract.returns, (names[o] for o in signature.outputs), strict=False))
         given = [values.get(one.argument(name)) for name in signature.forward_arguments]
-        shared = {**dict.fromkeys(self.contract.settings, "None"), **outputs}
-        returned = [shared.get(t) or (values.get(t) if t in parameters else None) for t in symbol.results]
+        made = {text: names[own] for text, own in self._statistics.items()}
+        given_back = {**dict.fromkeys(self.contract.settings, "None"), **outputs, **made}
+        returned = [given_back.get(t) or (values.get(t) if t in parameters else None) for t in symbol.results]
         if None in given or None in returned:
             return None
-        targets = [*(names[o] for o in signature.outputs), *("_" for _ in signature.saved)]
+        targets = [*(names[o] for o in signature.outputs), *(names[s] for s in signature.saved)]
+        targets = [text if text in returned else "_" for text in targets]
         call = f"{forward_name(one.variant.name)}({_dense(one, signature.forward_arguments, given)})"
         if returned == targets:
-            return [f"return {call}"]
-        return [f"{', '.join(targets)} = {call}", f"return {', '.join(map(str, returned))}"]
+            return [*refusal, f"return {call}"]
+        return [*refusal, f"{', '.join(targets)} = {call}", f"return {', '.join(map(str, returned))}"]
 
     def _backward_symbol(self, symbol: SymbolContract) -> list[str] | None:
         one, values = self.bound[0], self._values(symbol)
         signature = one.variant.signature
         outputs = dict(zip(signature.outputs, self.contract.returns, strict=False))
         upstream = dict(zip(signature.upstream, self.contract.upstream, strict=False))
-        own = [upstream.get(a) or outputs.get(a) or one.argument(a) for a in signature.backward_arguments]
+        kept = {own: text for text, own in self._statistics.items()}
+        own = [
+            upstream.get(a) or outputs.get(a) or kept.get(a) or one.argument(a) for a in signature.backward_arguments
+        ]
         given = [values.get(name) for name in own]
         places = {text: p.name for text, p in zip(self.contract.gradients, self.contract.parameters, strict=False)}
         wanted = [places.get(text) for text in symbol.results]
         gradients = [one.argument(name) for name in signature.gradients]
-        if None in given or wanted != gradients or self.fixed or not all(map(self._is_shared, symbol.arguments)):
+        if None in given or wanted != gradients or not all(map(self._is_shared, self._needed(symbol))):
             return None
         return [f"return {backward_name(one.variant.name)}({_dense(one, signature.backward_arguments, given)})"]
 

@@ -41,7 +41,11 @@ class GateFunction(torch.autograd.Function):
 """
 NORM = """
 def norm_forward(X, W, eps, offset, casting_mode):
-    return X, X, X, 1, 1
+    return (X if W is None else X * W), X, X, 1, 1
+
+
+def norm_backward(dY, X, W, RSTD, needs_dw=True):
+    return X, W
 
 
 class NormFunction(torch.autograd.Function):
@@ -54,6 +58,7 @@ class NormFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dY):
         X, W, RSTD = ctx.saved_tensors
+        dX, dW = norm_backward(dY, X, W, RSTD, needs_dw=ctx.needs_input_grad[1])
         return dX, dW, None, None, None, None
 """
 DECORATOR = "from liger_kernel.ops.utils import ensure_contiguous"
@@ -87,13 +92,28 @@ def test_public_functions_keep_their_arguments_and_results() -> None:
     assert module.narrowed == ()
 
 
-def test_a_function_that_passes_launch_settings_is_not_exported_and_the_reason_names_them() -> None:
+def test_a_public_function_hands_on_what_the_port_keeps_too_and_refuses_what_the_function_refuses() -> None:
     one = variant("norm", "rms_norm", "NormFunction.apply(x, weight, eps, 0.0, 'llama', True)")
     module = ported_module("norm", contract_of(NORM, "NormFunction"), (one,), ("in_place",), DECORATOR)
-    assert module.exports == ("NormFunction",)
-    assert module.symbols[0].source is None and "BLOCK_SIZE, num_warps" in module.symbols[0].note
-    assert module.narrowed == ("offset = 0.0", "casting_mode = 'llama'")
+    assert module.exports == ("NormFunction", "norm_forward", "norm_backward")
+    forward, backward = (symbol.source or "" for symbol in module.symbols)
+    assert "    y, rstd = _norm_forward(X.contiguous(), W.contiguous(), eps)\n" in forward
+    assert forward.endswith("return y, X, rstd, None, None")
+    assert "if offset != 0.0:" in forward and "if casting_mode != 'llama':" in forward and "if W is None:" in forward
+    assert backward.endswith(
+        "return _norm_backward(dY.contiguous(), X.contiguous(), W.contiguous(), RSTD.contiguous())"
+    )
+    assert "needs_dw ignored" in module.symbols[1].note
+    assert module.narrowed == ("offset = 0.0", "casting_mode = 'llama'", "W = a tensor")
     compile(module.source, "norm.py", "exec")
+
+
+def test_a_function_that_passes_on_what_the_port_has_not_is_not_exported_and_the_reason_names_it() -> None:
+    one = variant("norm", "rms_norm", "NormFunction.apply(x, weight, eps, 0.0, 'llama', True)")
+    contract = contract_of(NORM.replace("RSTD", "Scratch"), "NormFunction")
+    module = ported_module("norm", contract, (one,), ("in_place",), DECORATOR)
+    assert module.exports == ("NormFunction",)
+    assert all(symbol.source is None and "have: Scratch" in symbol.note for symbol in module.symbols)
 
 
 def test_variants_are_chosen_by_the_constants_in_which_they_differ() -> None:
@@ -215,8 +235,8 @@ def test_a_value_of_each_kind_that_the_operator_takes_narrows_nothing() -> None:
         contract = contract_of(f"MODE = Literal[{values}]\n{typed}", "NormFunction")
         return ported_module("norm", contract, several, ("in_place",), DECORATOR).narrowed
 
-    assert narrowed("'llama', 'gemma'") == ("offset = 0.0",)
-    assert narrowed("'llama', 'gemma', 'none'") == ("offset = 0.0", "casting_mode = 'llama' or 'gemma'")
+    assert narrowed("'llama', 'gemma'") == ("offset = 0.0", "W = a tensor")
+    assert narrowed("'llama', 'gemma', 'none'") == ("offset = 0.0", "W = a tensor", "casting_mode = 'llama' or 'gemma'")
 
 
 def test_a_call_that_computes_its_arguments_cannot_be_ported() -> None:
