@@ -70,7 +70,8 @@ class OwnPort:
 
 
 def launched(checkout: Path, name: str) -> dict[str, Any]:
-    """How the library's own port launches its kernels, what Triton-Ascend makes of them, and its errors."""
+    """How the library's own port launches its kernels, what Triton-Ascend makes of them, and its errors; nothing of one that
+    cannot be called here."""
     file = REFERENCES / f"{name}.py"
     if not (checkout / OPS / f"{name}.py").is_file() or not file.is_file():
         return {}
@@ -81,7 +82,10 @@ def launched(checkout: Path, name: str) -> dict[str, Any]:
         "TRITON_INTERPRET": "1",
     }
     command = [sys.executable, "-m", "tests.ports.own", name, str(file)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST_S, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    if done.returncode != 0:
+        sys.stderr.write(f"{name}: the library's own port cannot be called here: {done.stderr.strip()[-300:]}\n")
+        return {}
     answer: dict[str, Any] = json.loads(done.stdout)
     python = os.environ.get("KERNELSMITH_ASCEND_PYTHON")
     if python is not None:

@@ -82,11 +82,14 @@ def _bits(multiplier: float, elements: int) -> int:
 # Of a tile while a port is judged, whatever its kernel keeps: fewer than the rows and the columns of some cases of a verdict, and
 # more than those of others, so that every path of a port and several tiles for a core are met.
 JUDGED_TILE = 128
+JUDGED_ROWS = 2  # at least, where a tile holds them: few rows would have one each, and none would lie beyond the last
 
 
 def stand_in_source() -> str:
     """The stand-in for ``ub_manager``, as it is laid over the repository where a port is judged."""
     source = files("workers.targets").joinpath("stand_in.py").read_text("utf-8")
+    least = "LEAST_PADDED = "
+    source = source.replace(f"{least}{stand_in.LEAST_PADDED}", f"{least}{JUDGED_ROWS}")
     return source.replace(f"{stand_in.LARGEST_TILE:_}", f"{JUDGED_TILE:_}")
 
 

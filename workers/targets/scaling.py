@@ -75,7 +75,9 @@ def _without(node: Node, kept: dict[str, str]) -> Node:
 
 
 def host_source(size: str, problem: Problem) -> str:
-    """Arithmetic over a problem's dimensions, as it is read off its inputs."""
+    """Arithmetic over a problem's dimensions, as it is read off its inputs; nothing of nothing."""
+    if not size:
+        return ""
     whole = next((spec.name for spec in problem.inputs if size == " * ".join(spec.dims)), None)
     if whole is not None:
         return f"{whole}.numel()"

@@ -3,6 +3,7 @@
 # The buffer of an Ascend 910B's vector core, as its compiler states it in its overflow errors.
 CAPACITY_BITS = 1_572_864
 LARGEST_TILE = 1_048_576  # elements, more than the buffer holds
+LEAST_PADDED = 1  # of a dimension that may be tiled
 
 
 def compute_default_tiling_strategy(safety_margin=0.8, dtype_size=4, memory_multiplier=10.0, shapes=(), tiling_dims=()):  # type: ignore[no-untyped-def]
@@ -21,5 +22,6 @@ def compute_default_tiling_strategy(safety_margin=0.8, dtype_size=4, memory_mult
         most = max(1, min(fitting, LARGEST_TILE // fixed))
         largest = 1 << (most.bit_length() - 1)
         padded = [1 << (size - 1).bit_length() if size > 1 else 1 for size in shape]
+        padded = [max(size, LEAST_PADDED) if place in cut else size for place, size in enumerate(padded)]
         tiled.append(tuple(min(size, largest) if place in cut else size for place, size in enumerate(padded)))
     return tuple(tiled)

@@ -111,6 +111,10 @@ def test_a_port_is_judged_with_a_stand_in_that_is_never_committed() -> None:
     request = next(request for place, request in context.asked if place == "verify verify-geglu")
     given = {file.path: file.text for file in request.candidate.files}
     assert f"LARGEST_TILE = {JUDGED_TILE:_}" in given[UB_MANAGER] and given[EXPORTS] == ""
+    strategy: dict[str, Any] = {}
+    exec(given[UB_MANAGER], strategy)
+    asked = {"memory_multiplier": 4.0, "shapes": ((1, 64),), "tiling_dims": (0,)}
+    assert strategy["compute_default_tiling_strategy"](**asked) == ((2, 64),), "a row beyond the last of an odd number"
     assert UB_MANAGER not in texts
     assert set(request.candidate.screened) == set(given) - {UB_MANAGER, EXPORTS}
 
