@@ -65,15 +65,15 @@ def api_items(written: WrittenPort, ran: TestsResult) -> tuple[DoneItem, ...]:
             or f"{passed} tests of the written file passed: forward({', '.join(p.name for p in contract.parameters)})",
         ),
         DoneItem(
-            "both import forms",
-            {CaseOutcome.passed: True, CaseOutcome.skipped: None}.get(resolves.outcome, False) if resolves else False,
-            _resolving(resolves),
-        ),
-        DoneItem(
             "names that other files use",
             not lost,
             "; ".join(lost)
             or (f"kept as they are called: {users}" if users else "no other file imports from the module"),
+        ),
+        DoneItem(
+            "both import forms",
+            {CaseOutcome.passed: True, CaseOutcome.skipped: None}.get(resolves.outcome, False) if resolves else False,
+            _resolving(resolves),
         ),
         _shape_groups(written.workloads),
         _saved(written),
