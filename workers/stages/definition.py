@@ -217,9 +217,8 @@ def patterns(
         for word in SYNCHRONIZING
         if word in source
     ]
-    default = [
-        line for line in source.splitlines() if line.startswith("from ") and ".ops." in line and "_kernel" in line
-    ]
+    imports = [line for line in source.splitlines() if line.startswith("from ") and ".ops." in line]
+    default = [line for line in imports if "_kernel" in line.partition(" import ")[2]]
     found += [f"`{line}` takes kernels of another module: write them for this device too." for line in default]
     return tuple(found)
 
