@@ -395,10 +395,14 @@ class _Writer:
 
     @cached_property
     def _statistics(self) -> dict[str, str]:
-        """Tensors that the origin keeps for backward and the port makes too, by the origin's name: the same but for its case."""
+        """What the origin makes for backward and the port makes too, by the origin's name: the same but for its case.
+
+        Nothing where the port makes more, or other tensors: one of that name is then a part of what the origin has.
+        """
         own = {name.casefold(): name for name in self.bound[0].variant.signature.saved}
         made = {text for symbol in (self.contract.forward,) if symbol is not None for text in symbol.results}
-        return {text: own[text.casefold()] for text in self.contract.saved if text in made and text.casefold() in own}
+        found = {text: own[text.casefold()] for text in self.contract.saved if text in made and text.casefold() in own}
+        return found if len(found) == len(own) else {}
 
     def _chosen(self, values: Mapping[str, str]) -> list[str] | None:
         """The refusal of calls that the kernels are not for, in a public function's parameters; None where it lacks one."""

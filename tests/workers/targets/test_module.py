@@ -108,6 +108,15 @@ def test_a_public_function_hands_on_what_the_port_keeps_too_and_refuses_what_the
     compile(module.source, "norm.py", "exec")
 
 
+def test_a_statistic_among_others_is_not_taken_for_the_origins() -> None:
+    one = variant("norm", "layer_norm", "NormFunction.apply(x, weight, bias, eps)")
+    source = NORM.replace('X, W, eps, offset=0.0, casting_mode="llama", in_place=True', "X, W, B, eps")
+    source = source.replace("X, W, eps, offset, casting_mode", "X, W, B, eps")
+    module = ported_module("norm", contract_of(source, "NormFunction"), (one,), (), DECORATOR)
+    assert "mean, rstd" in module.source, "of which the origin has one"
+    assert module.exports == ("NormFunction",)
+
+
 def test_a_function_that_passes_on_what_the_port_has_not_is_not_exported_and_the_reason_names_it() -> None:
     one = variant("norm", "rms_norm", "NormFunction.apply(x, weight, eps, 0.0, 'llama', True)")
     contract = contract_of(NORM.replace("RSTD", "Scratch"), "NormFunction")
