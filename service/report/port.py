@@ -152,7 +152,8 @@ def _optimizations(summary: PortSummary) -> list[str]:
     return [
         "Blocks come from the unified buffer, by the library's own `compute_default_tiling_strategy`; the memory multiplier is "
         "the largest number of float32 tiles that the kernel keeps at once, counted in its source.",
-        "Programs are as many as vector cores at most, and each strides over the grid.",
+        "Programs are as many as vector cores at most, or one for each block of columns where these are more; each strides over "
+        "the grid.",
         *(["Short rows share a two-dimensional block, with masks for rows and columns."] if several else []),
         *(
             ["Rows that the buffer does not hold are taken in blocks of columns, by kernels of their own."]
