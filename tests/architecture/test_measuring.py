@@ -55,7 +55,7 @@ def test_what_is_allowed_beside_an_original_is_told() -> None:
     assert "and beyond the table by twice as much" in row("errs more than the table above allows")
     assert f"Of {tolerances.FEW_ELEMENTS} elements or fewer the share counts" in FLAT
     assert checks.MOST_PEER_ERROR == 0.1
-    assert "ten times beyond what is allowed, and by more than a tenth of the scale, lends nothing" in FLAT
+    assert "ten times beyond what is allowed, and by more than a tenth of the scale, gives no allowance" in FLAT
 
 
 def test_where_tensors_lie_is_told() -> None:
@@ -113,7 +113,7 @@ def test_what_torch_may_do_is_told() -> None:
     assert f"beyond 1/{honesty.PART} of the largest tensor and {honesty.LEAST} elements" in FLAT
     assert f"at most 1/{proof.SMALL} of the largest input" in FLAT
     assert (honesty.FEW, honesty.SHARE, honesty.PROGRAMS) == (4, 16, 4)
-    assert f"no more meet in one than {honesty.PARTIALS}, or four for each multiprocessor, or a 16th of" in FLAT
+    assert f"no more meet in one result than {honesty.PARTIALS}, or four for each multiprocessor, or a 16th of" in FLAT
     assert "at most a quarter of that tensor" in FLAT
 
 
@@ -125,7 +125,7 @@ def test_every_status_of_the_table_of_checks_is_one() -> None:
 
 
 def test_the_mutants_are_told() -> None:
-    told = PAGE.split("**Mutants**", 1)[1].split("4. **", 1)[0].lower()
+    told = FLAT.split("**Mutants**", 1)[1].split("4. **", 1)[0].lower()
     for words in ("zeros", "ones", "the mean everywhere", "an input", "only the first columns", "the last answer"):
         assert words in told
         assert words in mutants.MUTANTS
@@ -135,14 +135,14 @@ def test_the_mutants_are_told() -> None:
 def test_the_protocol_is_told() -> None:
     for text in (
         f"{poison.GUARD_ELEMENTS} elements before and after",
-        f"2 runs that do not count and {contender.MOST_SAMPLES} that do",
+        f"2 warm-up runs and {contender.MOST_SAMPLES} timed ones",
         f"gives {contender.LEAST_SAMPLES} at least",
         f"after {', '.join(map(str, race.LOOKS[:-1]))} and {race.LOOKS[-1]} pairs",
         f"holds with {race.EARLY_LEVEL:.1%} certainty",
         f"The last look takes {race.LAST_LEVEL:.0%}. Fewer than {race.LEAST_PAIRS} pairs give no word.",
         f"at least {race.RESOLUTION_US} µs of the clock",
         f"fell by more than {conditions.CLOCK_FALL:.0%} of the median",
-        f"2^{input_sets.MOST_ELEMENTS.bit_length() - 1} elements, where it is",
+        f"of larger ones secret rows with 2^{input_sets.MOST_ELEMENTS.bit_length() - 1} elements",
         f"{estimate.RESAMPLES} resamples",
         f"lies beyond {estimate.MARGIN:.0%}",
         f"within the control, up to {estimate.MOST_SAME:.0%}",
@@ -156,7 +156,7 @@ def test_the_protocol_is_told() -> None:
     assert (material.PLACES, material.FEW_PLACES) == (3, 2)
     assert "A ring of three sets that differ in content (two where one is large)" in FLAT
     assert judge.MOST_EVIDENCE == 5
-    assert "it stops after five findings" in FLAT
+    assert "stops after five findings" in FLAT
 
 
 def test_the_rules_of_the_profile_are_told() -> None:
