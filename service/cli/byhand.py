@@ -188,7 +188,7 @@ def suite(
 
     if author != "compiler":
         raise typer.BadParameter(
-            "a model is asked within a job, so that only `compiler` works by hand", param_hint="--author"
+            "a model is used only within a job; by hand use `compiler`", param_hint="--author"
         )
     with reporting(kernels=True):
         entries = byhand.suite(folder, out, jobs, limit_s, lambda path: kernel_name(path, None), say)

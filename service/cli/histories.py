@@ -119,7 +119,7 @@ def export_pages(
         name = _known(repo, repository)
         if github is not None and not re.fullmatch(r"https?://[^\s\"'<>]+", github):
             fix = "Give an address such as https://github.com/owner/name."
-            raise UserFacingError(Failure(FailureCode.problem, f"{github!r} is no address", fix))
+            raise UserFacingError(Failure(FailureCode.problem, f"{github!r} is not an address", fix))
         url = github or (f"https://github.com/{name}" if repository else None)
         try:
             count = export(folder, name, None if url is None else url.rstrip("/"), commits, comparisons)
@@ -204,7 +204,7 @@ def _named(repo: Path | None, repository: str | None) -> str:
     """
     if (repo is None) == (repository is None):
         raise UserFacingError(
-            Failure(FailureCode.problem, "name --repo CHECKOUT or --repository owner/name, one of them")
+            Failure(FailureCode.problem, "give either --repo CHECKOUT or --repository owner/name")
         )
     return _opened(repo) or repository or ""
 

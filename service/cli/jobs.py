@@ -142,7 +142,7 @@ def optimize(
 ) -> None:
     """Make a kernel of a checkout faster or smaller, and prove it.
 
-    Exit 0 done (also where nothing is better than what stands), 1 the job stopped, 2 refused, 3 the environment is at fault.
+    Exit 0 done (also where nothing is better than the existing kernel), 1 the job stopped, 2 refused, 3 the environment is at fault.
     """
     from service.local.asking import LocalJob
 
@@ -202,7 +202,7 @@ def modify(
     from service.local.asking import LocalJob
 
     if (words is None) == (request is None):
-        raise typer.BadParameter("say what to change, by --words or by --request, one of the two")
+        raise typer.BadParameter("say what to change, with either --words or --request")
     told = words if words is not None else text_of(request) if request is not None else ""
     source = text_of(problem) if problem is not None else ""
     options = JobOptions(
@@ -454,7 +454,7 @@ def _scope(text: str) -> tuple[Scope, Regime]:
         try:
             return parse_scope(text)
         except ValueError as error:
-            raise UserFacingError(Failure(FailureCode.problem, f"{text!r} is no scope", str(error))) from error
+            raise UserFacingError(Failure(FailureCode.problem, f"{text!r} is not a scope", str(error))) from error
 
 
 def _target(text: str | None) -> str | None:
@@ -462,4 +462,4 @@ def _target(text: str | None) -> str | None:
         try:
             return text if text is None or parse_target(text) else None
         except ValueError as error:
-            raise UserFacingError(Failure(FailureCode.problem, f"{text!r} is no target", str(error))) from error
+            raise UserFacingError(Failure(FailureCode.problem, f"{text!r} is not a target", str(error))) from error

@@ -355,7 +355,7 @@ def _propose(checkout: Checkout, repository: str | None, content: PullRequestCon
         raise typer.Exit(EXIT_REFUSED)
     made = propose(settings, name, content)
     if made.pull is None:
-        say(f"{what} is there already, as it would be written.")
+        say(f"{what} already exists with the same content.")
     else:
         say(f"The pull request is {made.done}: {made.pull.html_url}")
 
@@ -364,7 +364,7 @@ def _commit(checkout: Checkout, branch: str, changes: Sequence[FileChange], mess
     head = checkout.head()
     there = [at for at in (head, checkout.resolve(f"refs/heads/{branch}")) if at and _holds(checkout, at, changes)]
     if there and there[0] == head:
-        say(f"{what} is there already, as it would be written.")
+        say(f"{what} already exists with the same content.")
         return
     if not there:
         checkout.commit(branch, head, changes, message)

@@ -11,7 +11,7 @@ INTRODUCTION = f"""# Commands
 A command is a line that starts with `{PREFIX}`, after at most three spaces, in a comment on an issue, a pull request or a line
 of one, in a review, or in the text of a new issue or pull request. A first comment on a line is a point of its review, and
 decides nothing by itself; a reply to it may. Code blocks, inline code, quotes, HTML and links are ignored. A comment may
-hold up to {MAX_COMMANDS} commands, one a line; with more of them none is carried out. On an edit only new lines count.
+hold up to {MAX_COMMANDS} commands, one a line; a comment with more is not carried out. On an edit only new lines count.
 
 Commands need write permission on the repository, or an entry in its [configuration](configuration.md). Options may stand anywhere
 after the verb, as `--layout liger`, `--layout=liger` or `layout=liger`.
@@ -69,7 +69,7 @@ def commands_page() -> str:
 def _section(rule: Rule) -> str:
     lines = [f"\n## {rule.verb.value}\n", rule.summary, "", f"Example: `{rule.example}`"]
     if rule.then:
-        lines += ["", f"Below it may stand: {rule.then}."]
+        lines += ["", f"May be followed by: {rule.then}."]
     if rule.synonyms:
         lines += ["", f"Also understood: {', '.join(f'`{PREFIX} {word}`' for word in rule.synonyms)}."]
     if rule.arguments:

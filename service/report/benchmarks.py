@@ -170,7 +170,7 @@ def noise_sentence(rows: tuple[WorkloadTiming, ...]) -> str:
     left_out = f" {dropped} disturbed rounds were left out." if dropped else ""
     return (
         f"Noise: a baseline measured against itself in the same run differed by {math.expm1(middle):.1%} (median) and "
-        f"{math.expm1(worst):.1%} (most). Faster and slower are said only beyond 1% and beyond what it showed.{left_out}"
+        f"{math.expm1(worst):.1%} (most). A kernel is called faster or slower only beyond 1% and beyond this noise.{left_out}"
     )
 
 
@@ -218,7 +218,7 @@ def speed_sentence(result: BenchmarkResult) -> str:
     words = [f"{word.value} on {n}" for word in Word if (n := sum(row.word is word for row in rows))]
     mean = geometric_mean(row.speedup for row in rows if row.speedup is not None)
     middle = f", geometric mean {ratio(mean)}" if mean is not None else ""
-    ended = "" if result.complete else " The time for measuring ended before all of it was done."
+    ended = "" if result.complete else " The time budget ended before everything was measured."
     total = counted(len(rows), "measurement")
     return f"Of {total} on {_gpu(result)}, against the best baseline: {', '.join(words)}{middle}.{ended}"
 
@@ -313,7 +313,7 @@ def _caption(result: BenchmarkResult) -> str:
         )
     text = "Medians. The floor is the least time that the hardware allows."
     if any(timed and usable(timed.host_us) for row in result.rows for timed in row.timings):
-        text += " Host is what the host needs to queue the pass."
+        text += " Host is the host's time to queue the pass."
     noise = noise_sentence(result.rows)
     return f"<sub>{text}{f' {noise}' if noise else ''}</sub>"
 

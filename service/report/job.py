@@ -45,7 +45,7 @@ AFTERWARDS: dict[StageName, str] = {
     StageName.profile: "the strategies are tried in this order, each proved and measured against v0",
     StageName.optimize: "the winner is applied, and the library's whole test file and style check run on it",
     StageName.finalize: MERGE,
-    StageName.modify: "the change is proved and tested once more, and measured beside what stood",
+    StageName.modify: "the change is proved and tested again, and measured against the previous kernel",
     StageName.confirm: MERGE,
     StageName.port: MERGE,
     StageName.route: "the model is cut into parts",
@@ -57,15 +57,15 @@ AFTERWARDS: dict[StageName, str] = {
     StageName.bisect: "the job ends",
 }
 AGAIN: dict[StageName, str] = {
-    StageName.analyze: "the analysis is made again; a Python block in the review replaces the problem",
-    StageName.generate: "the kernel is written and proved again, with your words and line comments as feedback",
-    StageName.validate: "tests, benchmark and report are made again, with your words and line comments as feedback",
-    StageName.profile: "the profile is made again; a Python block in your words replaces the problem",
+    StageName.analyze: "the analysis runs again; a Python block in the review replaces the problem",
+    StageName.generate: "the kernel is written and proved again, with your comments as feedback",
+    StageName.validate: "tests, benchmark and report run again, with your comments as feedback",
+    StageName.profile: "the profile runs again; a Python block in your words replaces the problem",
     StageName.optimize: "`use v2` takes that variant instead, unless it is wrong or breaks a guardrail",
-    StageName.finalize: "tests, benchmark and report are made again, with your words and line comments as feedback",
-    StageName.modify: "the change is made again, with your words and line comments answered point by point",
-    StageName.confirm: "proof, tests, benchmark and report are made again; another change needs a new `/kernel modify`",
-    StageName.port: "the port is written and proved again; words change nothing of it",
+    StageName.finalize: "tests, benchmark and report run again, with your comments as feedback",
+    StageName.modify: "the change is made again, with your comments answered point by point",
+    StageName.confirm: "proof, tests, benchmark and report run again; another change needs a new `/kernel modify`",
+    StageName.port: "the port is written and proved again; comments do not change it",
     StageName.route: "the model is traced again",
     StageName.extract: "`keep 3 and 4 together` or `leave 2 to torch` changes the cut, which is shown again",
     StageName.dispatch: "the parts are proved again",
@@ -75,7 +75,7 @@ AGAIN: dict[StageName, str] = {
     StageName.bisect: "it is searched again",
 }
 
-IN_WORDS = "other words go to a model, which makes one more variant of them and answers each point"
+IN_WORDS = "other words go to a model, which writes one more variant and answers each point"
 
 
 def checkpoint_comment(
@@ -109,7 +109,7 @@ def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
     )
     body = paragraphs(
         f"**{code(job.request.kernel)}: {update.stage.value} has waited for a decision since {inline(update.since[:10])}.**{ends}\n"
-        f"**Next:** {approve}, `/kernel revise` and what should change, or `/kernel cancel`.",
+        f"**Next:** {approve}, `/kernel revise` with what should change, or `/kernel cancel`.",
         job_footer(job, links),
     )
     return signed(body, job.job_id, MessageKind.reminder, f"{update.stage.value}-{update.attempt}")
@@ -161,7 +161,7 @@ def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None)
     if sha is not None and decided_by_comment(job):
         # There is no commit to review yet; the one that is named says which source was looked at.
         approve = code(f"/kernel approve {sha[:12]}")
-        return f"**Next:** look at it, and say {approve} here, or `/kernel revise` and what should change."
+        return f"**Next:** look at it, and reply {approve} here, or `/kernel revise` with what should change."
     commit = link(code(sha[:12]), links.commit(sha)) if sha else "its commit"
     return f"**Next:** review {commit} on {pull_link(job, links)}, and approve it or request changes."
 
@@ -175,7 +175,7 @@ def _how(update: CheckpointUpdate, job: JobView, sha: str | None) -> str:
     points = [f"**Approve**: {after}", f"**Request changes**: {again}"]
     if sha and not measures(job):
         approve = code(f"/kernel approve {sha[:12]}")
-        points.append(f"Where GitHub does not let you review: {approve}, or `/kernel revise` and what should change.")
+        points.append(f"If GitHub does not let you review: {approve}, or `/kernel revise` with what should change.")
     return bullets(points)
 
 
@@ -201,10 +201,10 @@ def cancelled_lines(job: JobView, by: str, why: str = "") -> str:
     """The two lines on a job that was cancelled, by a person or because of something else."""
     stays = "" if measures(job) else f"; {left_behind(job)}"
     if why:
-        again_ = "`/kernel retry` goes on from where it was" if not measures(job) else f"{again(job)} starts afresh"
+        again_ = "`/kernel retry` resumes it" if not measures(job) else f"{again(job)} starts over"
         return f"**{subject(job)} was ended:** {sentence(why)}{stays}.\n**Next:** nothing. {again_}."
     text = f"**{subject(job)} was cancelled** by {code(by)}{stays}."
-    return f"{text}\n**Next:** nothing. `/kernel retry` goes on from where it was; a new {again(job)} starts afresh."
+    return f"{text}\n**Next:** nothing. `/kernel retry` resumes it; a new {again(job)} starts over."
 
 
 def _body(update: ReportUpdate, job: JobView, links: Links, image_urls: Mapping[str, str]) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ def _body(update: ReportUpdate, job: JobView, links: Links, image_urls: Mapping[
         shown = sections(update.summary, job, image_urls) if update.summary else ""
         return head, details(update.failure), shown
     if update.summary is None:
-        merge = f"**Next:** merge {pull_link(job, links)} when you are content. The bot never merges."
+        merge = f"**Next:** merge {pull_link(job, links)} when you are satisfied. The bot never merges."
         return (f"**{subject(job)} is done:** every checkpoint was approved.\n{merge}",)
     head = f"{verdict(update.summary, job)}\n**Next:** {after(update.summary, job, links)}"
     return head, sections(update.summary, job, image_urls)
@@ -226,7 +226,7 @@ def _moved(job: JobView, links: Links, moved_to: str | None) -> str:
     if moved_to is None or seen is None or moved_to == seen:
         return ""
     old, new = (link(code(sha[:12]), links.commit(sha)) for sha in (seen, moved_to))
-    return f"**The pull request has moved on:** this is about {old}, and its head is {new} now. {again(job)} looks at that one."
+    return f"**The pull request has moved on:** this is about {old}, and its head is now {new}. {again(job)} runs on that one."
 
 
 NAME = "Kernelsmith"

@@ -14,7 +14,7 @@ from service.escape import inline
 from workers.contracts import Image
 
 GITHUB_LIMIT = 65_536
-NOTE = "*The rest is left out: GitHub takes no longer comment. The job's page has all of it.*"
+NOTE = "*Truncated at GitHub's limit for a comment. The job's page has the full text.*"
 FENCE = re.compile(r"(`{3,})([^`]*)$")
 
 

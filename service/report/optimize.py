@@ -225,7 +225,7 @@ def finalized_after(summary: FinalizeSummary, job: JobView, links: Links) -> str
         return f"nothing to merge.{closed} What was tried, and what was learned from it, stands below."
     if job.request.read_only:
         return fork_after(job)
-    return f"merge {pull_link(job, links)} when you are content. The bot never merges."
+    return f"merge {pull_link(job, links)} when you are satisfied. The bot never merges."
 
 
 def fork_after(job: JobView) -> str:

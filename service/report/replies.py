@@ -71,8 +71,8 @@ def _told(error: CommandError) -> str:
 
 def _too_many(error: CommandError) -> str:
     return (
-        f"There are {inline(error.word)} commands in this comment, and at most {MAX_COMMANDS} are taken from one. "
-        "None was carried out; give them in several comments."
+        f"This comment has {inline(error.word)} commands, and at most {MAX_COMMANDS} are accepted in one. "
+        "None was carried out; split them over several comments."
     )
 
 
@@ -82,7 +82,7 @@ def _in_quote(error: CommandError) -> str:
 
 def _unknown_verb(error: CommandError) -> str:
     choices = ", ".join(f"`{choice}`" for choice in error.choices)
-    return f"there is no command {code(error.word)}.{_meant(error)} There are: {choices}. `/kernel help` explains them."
+    return f"there is no command {code(error.word)}.{_meant(error)} The commands are: {choices}. `/kernel help` explains them."
 
 
 def _unknown_option(error: CommandError) -> str:
@@ -93,7 +93,7 @@ def _unknown_option(error: CommandError) -> str:
 
 
 def _repeated_option(error: CommandError) -> str:
-    return f"`{error.about}` stands there twice. Say it once."
+    return f"`{error.about}` is given twice. Give it once."
 
 
 def _missing_value(error: CommandError) -> str:
@@ -106,7 +106,7 @@ def _missing_value(error: CommandError) -> str:
 def _unknown_value(error: CommandError) -> str:
     reason = f" {sentence(error.reason)}" if error.reason else ""
     choices = _choices(error)
-    return f"{code(error.word)} is no value for `{error.about}`{choices}.{_meant(error)}{reason}"
+    return f"{code(error.word)} is not a value for `{error.about}`{choices}.{_meant(error)}{reason}"
 
 
 def _missing_argument(error: CommandError) -> str:
@@ -119,7 +119,7 @@ def _missing_argument(error: CommandError) -> str:
 def _unexpected_word(error: CommandError) -> str:
     reason = f" {sentence(error.reason)}" if error.reason else ""
     form = f" The form is `{rule_of(error.verb).usage}`." if error.verb and not reason else ""
-    return f"{code(error.word)} does not belong there.{_meant(error)}{reason}{'' if error.nearest else form}"
+    return f"{code(error.word)} is not expected here.{_meant(error)}{reason}{'' if error.nearest else form}"
 
 
 def _bad_name(error: CommandError) -> str:
@@ -184,11 +184,11 @@ def help_text(verb: Verb | None = None) -> str:
         return _one(rule_of(verb))
     rows = [(_span(rule.usage), rule.summary) for rule in GRAMMAR]
     return paragraphs(
-        "**A line that starts with `/kernel` is a command.** For one of them in full: `/kernel help create`.",
+        "**A line that starts with `/kernel` is a command.** `/kernel help create` explains one of them in full.",
         table(("command", "what it does"), rows),
-        "Commands in code blocks, quotes and HTML are only text. Of more than "
-        f"{MAX_COMMANDS} commands in one comment none is carried out. "
-        "They need write permission, or a line in `.github/kernelsmith.toml`.",
+        "Commands in code blocks, quotes and HTML are only text. "
+        f"A comment with more than {MAX_COMMANDS} commands is not carried out. "
+        "Commands need write permission, or a line in `.github/kernelsmith.toml`.",
     )
 
 
@@ -197,7 +197,7 @@ def _one(rule: Rule) -> str:
         f"**{rule.verb.value}**: {rule.summary}",
         f"```\n{rule.usage}\n```",
         bullets([_argument(argument) for argument in rule.arguments] + [_option(option) for option in rule.options]),
-        f"Below it may stand {rule.then}." if rule.then else "",
+        f"May be followed by {rule.then}." if rule.then else "",
         f"Example: `{rule.example}`",
     )
 
@@ -234,23 +234,23 @@ def reply_no_permission(login: str, permission: str, *, decides: bool = False) -
 def reply_secret(kind: str, where: str) -> str:
     """Answer a text that holds a secret: it is not obeyed, for whatever came of it would show the secret again."""
     return (
-        f"{where} holds what looks like a secret ({kind}). Nothing was done, and it is not repeated here, but whoever reads this "
-        "conversation has it: revoke it first. Then take it out of the text and give the command again in a new comment."
+        f"{where} contains what looks like a secret ({kind}). Nothing was done, and it is not repeated here, but everyone who can "
+        "read this conversation has it: revoke it first. Then remove it from the text and give the command again in a new comment."
     )
 
 
 def reply_empty_create(name: str) -> str:
     """Answer a create that says nowhere what to compute."""
     return paragraphs(
-        f"Nothing says yet what {code(name)} should compute. Paste this with your own code in it:", paste_this(name)
+        f"The command does not say what {code(name)} should compute. Paste this with your own code:", paste_this(name)
     )
 
 
 def reply_words_without_model(name: str) -> str:
     """Answer a create in words where no model author is configured."""
     return paragraphs(
-        f"Words need a model author, and none is configured here; the compiler author works from code. "
-        f"For {code(name)}, paste this with your own code in it:",
+        f"A description in words needs a language model, and none is configured here; the compiler works from code. "
+        f"For {code(name)}, paste this with your own code:",
         paste_this(name),
     )
 
@@ -258,8 +258,8 @@ def reply_words_without_model(name: str) -> str:
 def reply_limit(what: str, used: float, limit: float, again_at: str) -> str:
     """Answer a command beyond a limit: ``what`` such as "jobs a day for one person", ``again_at`` a time in words."""
     return (
-        f"The limit is reached: {used:g} of {limit:g} {inline(what, 80)}. Nothing was done. The command may be given again "
-        f"{inline(again_at, 60)}; the limits stand in {FROM_CONFIGURATION}."
+        f"The limit is reached: {used:g} of {limit:g} {inline(what, 80)}. Nothing was done. The command can be given again "
+        f"{inline(again_at, 60)}; limits are set in {FROM_CONFIGURATION}."
     )
 
 
@@ -275,7 +275,7 @@ def reply_dry_run(request: JobRequest, estimate: Estimate) -> str:
         if request.read_only or request.verb in UNPUSHED
         else f"a pull request onto {code(request.base_ref)}"
     )
-    asked = f"at most {estimate.model_tokens:,} tokens" if estimate.model_tokens else "none is asked"
+    asked = f"at most {estimate.model_tokens:,} tokens" if estimate.model_tokens else "none is used"
     asked += f" (${estimate.model_dollars:.2f})" if estimate.model_dollars is not None else ""
     missing = [_capital(f"{reason(failure)} {sentence(failure.fix or '')}".strip()) for failure in estimate.missing]
     first = "do what is missing, then give" if missing else "give"
@@ -298,11 +298,11 @@ def _gpu_time(request: JobRequest, estimate: Estimate) -> str:
     minutes = counted(math.ceil(estimate.gpu_minutes), "GPU minute")
     price = f" (${estimate.gpu_dollars:.2f})" if estimate.gpu_dollars is not None else ""
     if estimate.has_gpu is False:
-        return "no host that answered lately has one, so that kernels run in Triton's interpreter and nothing is timed"
+        return "no host that answered recently has one, so kernels run in Triton's interpreter and nothing is timed"
     if not estimate.gpu_minutes:
         return "nothing is timed; proofs and tests run there"
     if request.verb is Verb.nightly:
-        return f"no kernel is begun after {minutes} of all that it runs{price}"
+        return f"no kernel is started after {minutes} in total{price}"
     if request.verb is Verb.bisect:
         return f"at most {minutes} of timing for each commit that it finds, where all commits build{price}"
     return f"at most {minutes} of timing, besides proofs, tests and the library's benchmark script{price}"
@@ -325,16 +325,16 @@ def reply_decision(
     if result.outcome is DecisionOutcome.duplicate:
         return None
     if result.outcome is DecisionOutcome.accepted:
-        return f"Approved: {stage} is done." if decision is Decision.approve else f"Understood: {stage} is done again."
+        return f"Approved: {stage} is done." if decision is Decision.approve else f"Understood: {stage} runs again."
     if result.outcome is DecisionOutcome.stale:
         waits = code(f"/kernel approve {result.sha[:12]}") if result.sha else "the commit that the checkpoint names"
         return (
-            f"That was for commit {code(given_sha[:12])}, and the checkpoint of {stage} is about another one. Nothing was decided. "
-            f"Look at the latest commit, and then say {waits}."
+            f"That was about commit {code(given_sha[:12])}, but the checkpoint of {stage} is about another one. Nothing was decided. "
+            f"Look at the latest commit, then reply {waits}."
         )
     if result.outcome is DecisionOutcome.attempts_used:
         return (
-            f"{stage} was done as often as it may be, so it is not done again. Approve what is there, "
+            f"{stage} has used all its attempts, so it does not run again. Approve the result, "
             f"cancel with `/kernel cancel`, or give a new {again(job) if job is not None else 'command'}."
         )
     return reply_nothing_waits(job)
@@ -345,7 +345,7 @@ def reply_nothing_waits(job: JobView | None = None) -> str:
     if job is None:
         return "No job waits for a decision here, so nothing was decided."
     stopped = job.state in (JobState.failed, JobState.cancelled)
-    next_step = " `/kernel retry` goes on from where it stopped." if stopped else ""
+    next_step = " `/kernel retry` resumes it." if stopped else ""
     return f"Job {code(job.job_id)} does not wait for a decision: {_is_now(job)}. Nothing was decided.{next_step}"
 
 
@@ -363,7 +363,7 @@ def reply_no_job(verb: Verb) -> str:
 
 def reply_which_job(verb: Verb, jobs: Sequence[JobView]) -> str:
     """Answer a command that fits more than one job."""
-    text = f"More than one job belongs to this conversation. Say which, such as {code(f'/kernel {verb.value} {jobs[0].job_id}')}:"
+    text = f"More than one job belongs to this conversation. Name one, such as {code(f'/kernel {verb.value} {jobs[0].job_id}')}:"
     return paragraphs(text, _list(jobs))
 
 
@@ -380,7 +380,7 @@ def reply_explain(
     """Answer ``/kernel explain``: the newest number on each GPU model, and the last of ``of_jobs`` jobs."""
     if not states and not jobs:
         how = f"`/kernel nightly {kernel}` measures it, if the repository has it." if kernel.isidentifier() else ""
-        return paragraphs(f"Nothing is known of {code(kernel)}: no job was about it, and no night measured it.", how)
+        return paragraphs(f"Nothing is known about {code(kernel)}: no job was about it, and no night measured it.", how)
     header = ("GPU", "pass, sizes", "time", "share of the floor", "commit", "values", "regressions")
     rows = [
         (
@@ -417,15 +417,15 @@ def reply_retry(job: JobView, *, done: bool, fresh: bool = False) -> str:
         how = base if fresh else f"goes on from {current_stage(job)}"
         return f"Job {code(job.job_id)} {how}."
     if job.artifacts_removed:
-        return f"Job {code(job.job_id)} ended long ago, and its files were removed since. Give a new {again(job)}."
+        return f"Job {code(job.job_id)} ended long ago, and its files have been removed. Give a new {again(job)}."
     if job.state is JobState.cancelled:
-        return f"Job {code(job.job_id)} was cancelled and cannot go on. Give a new {again(job)}."
+        return f"Job {code(job.job_id)} was cancelled and cannot be resumed. Give a new {again(job)}."
     return f"Only a job that stopped can be retried, and job {code(job.job_id)} did not: {_is_now(job)}."
 
 
 def reply_known(job: JobView, links: Links) -> str:
     """Answer a command that is carried out already."""
-    return f"This is job {link(code(job.job_id), links.job_page)} already: {_is_now(job)}."
+    return f"This is already job {link(code(job.job_id), links.job_page)}: {_is_now(job)}."
 
 
 def reply_failure(failure: Failure) -> str:
@@ -450,7 +450,7 @@ def reply_moved(given_sha: str, head_sha: str) -> str:
     old = f" from {code(given_sha[:12])}" if given_sha else ""
     return (
         f"The pull request moved{old} to {code(head_sha[:12])} after this command, so nothing was done. "
-        "Give it again if it is meant for the new commit."
+        "Give it again if you mean the new commit."
     )
 
 

@@ -70,20 +70,20 @@ ICONS: dict[StageState, str] = {
 STAGE_WORDS: dict[StageName, str] = {
     StageName.analyze: "find and trace the problem, write the kernel profile",
     StageName.generate: "write the kernel and prove it against the reference",
-    StageName.validate: "the library's own checks and tests, the benchmark, the report",
-    StageName.profile: "measure what stands today, read its source, list what can be tried",
-    StageName.optimize: "try variants, each proved and measured against what stands",
-    StageName.finalize: "apply the winner, run the library's own checks and tests, the report",
+    StageName.validate: "run the library's own checks and tests, benchmark, write the report",
+    StageName.profile: "measure the existing kernel, read its source, list what to try",
+    StageName.optimize: "try variants, each proved and measured against the existing kernel",
+    StageName.finalize: "apply the winner, run the library's own checks and tests, write the report",
     StageName.modify: "ask a model for the change, prove it, run the library's whole test file",
-    StageName.confirm: "prove and test what was pushed once more, measure it beside what stood, the report",
+    StageName.confirm: "prove and test the pushed commit again, measure it against the previous kernel, write the report",
     StageName.port: "read the API of the default operator, write its kernels for the target, prove values and gradients",
     StageName.route: "find and trace the model",
-    StageName.extract: "cut it into parts that the compiler writes, judge the refactored program",
+    StageName.extract: "cut it into parts that the compiler can write, judge the refactored program",
     StageName.dispatch: "prove each part",
     StageName.compose: "put the proved parts together, and prove the whole",
-    StageName.measure: "find the kernels that are touched, and compare each on both commits",
-    StageName.nightly: "measure every kernel, keep the numbers, compare what changed with the last good commit",
-    StageName.bisect: "compare commits of the range with the good one, half of what is left each time",
+    StageName.measure: "find the touched kernels, and compare each on both commits",
+    StageName.nightly: "measure every kernel, store the numbers, compare changes with the last good commit",
+    StageName.bisect: "compare commits of the range with the good one, halving the range each time",
 }
 
 
@@ -144,10 +144,10 @@ def _headline(job: JobView, links: Links) -> str:
         return f"**{kernel}: {current_stage(job)} is done and waits for your {where}."
     if job.state is JobState.done:
         if measures(job):
-            return f"**{kernel} is done**: the report stands below."
+            return f"**{kernel} is done**: see the report below."
         unchanged = "the report has the patch" if job.request.read_only else "nothing was changed"
         if closed(job):
-            told = f"nothing is better than what stands, and {pull_link(job, links)} is closed"
+            told = f"nothing is better than the existing kernel, and {pull_link(job, links)} is closed"
         else:
             told = f"see {pull_link(job, links)}" if job.pull_number is not None else unchanged
         return f"**{kernel} is done**: {told}."
@@ -165,12 +165,12 @@ def _next(job: JobView) -> str:
             return f"**Next:** {approve} or `/kernel revise`; the checkpoint's comment says what each does."
         return f"**Next:** approve or request changes on commit {short(sha)}; the checkpoint's comment says what each does."
     if job.state is JobState.done and (measures(job) or job.pull_number is None or closed(job)):
-        return "**Next:** nothing; the report says what it means."
+        return "**Next:** nothing; the report explains the result."
     if job.state is JobState.done:
-        return "**Next:** merge it when you are content. The bot never merges."
+        return "**Next:** merge it when you are satisfied. The bot never merges."
     if job.state is JobState.cancelled:
         stays = "" if measures(job) else f" {left_behind(job)}."
-        return f"**Next:** nothing;{stays} `/kernel retry` goes on from where it was, a new {again(job)} starts afresh."
+        return f"**Next:** nothing;{stays} `/kernel retry` resumes it, a new {again(job)} starts over."
     return paragraphs(f"**Now:** {_now(job)}", _losses(job))
 
 
@@ -178,8 +178,8 @@ def _losses(job: JobView) -> str:
     if job.losses < NOTIFIED_LOSSES:
         return ""
     return (
-        f"The host that worked on this was lost {job.losses} times. What is finished is kept, and it is tried again with growing "
-        "pauses, on whichever host is there. An operator looks at the log of the workers, and at `dmesg` for memory and driver "
+        f"The host that worked on this was lost {job.losses} times. Finished work is kept, and the rest is retried with growing "
+        "pauses, on any available host. Operators: look at the log of the workers, and at `dmesg` for memory and driver "
         "faults; if the work itself brings its hosts down, `/kernel cancel` ends it."
     )
 
@@ -216,13 +216,13 @@ def no_host(job: JobView) -> str:
     why = "the GPU host that worked on this was lost, and no other has" if job.host_lost else "no GPU host has"
     if job.host_trouble is not None:
         return (
-            f"no GPU host has taken it since {since} UTC, and one declined it, {code(job.host_trouble)}. What is finished is "
-            "kept, and this goes on by itself once that is over, or another host is there. An operator looks at the log there; "
+            f"no GPU host has taken it since {since} UTC, and one declined it, {code(job.host_trouble)}. Finished work is kept, "
+            "and the job continues by itself once that is over, or another host is available. Operators: look at the log there; "
             "`/kernel cancel` ends it."
         )
     return (
-        f"{why} taken it since {since} UTC. What is finished is kept, and this goes on by itself once a host is there. "
-        f"An operator starts `kernelsmith work --only gpu` on {kind}, or looks at `/readyz` and the log there; "
+        f"{why} taken it since {since} UTC. Finished work is kept, and the job continues by itself once a host is available. "
+        f"Operators: start `kernelsmith work --only gpu` on {kind}, or look at `/readyz` and the log there; "
         "`/kernel cancel` ends it."
     )
 
@@ -257,22 +257,22 @@ RETRY: dict[FailureCode, str] = {
     FailureCode.name: "`/kernel retry` would be refused again. Give a new {command} with another name.",
     FailureCode.layout: "Once the repository can be read that way, `/kernel retry` looks at it again.",
     FailureCode.refused: (
-        "`/kernel retry` asks the same author about the same problem, so it helps only if one of them has changed. "
-        "A problem in other operators needs a new {command}."
+        "`/kernel retry` gives the same problem to the same author, so it helps only if one of them has changed. "
+        "A problem with other operators needs a new {command}."
     ),
-    FailureCode.verdict: "`/kernel retry` has the kernel written and proved again.",
+    FailureCode.verdict: "`/kernel retry` writes and proves the kernel again.",
     FailureCode.style: "`/kernel retry` runs {stage} again.",
     FailureCode.tests: "`/kernel retry` runs {stage} again, with a new set of attempts.",
     FailureCode.environment: "This says nothing about the kernel. `/kernel retry` runs {stage} again.",
-    FailureCode.budget: "`/kernel retry` runs {stage} again; what the models have answered in it is not paid for again.",
+    FailureCode.budget: "`/kernel retry` runs {stage} again; answers that it already has are not paid for again.",
     FailureCode.model: (
-        "This says nothing about the kernel. `/kernel retry` runs {stage} again; what the models have answered in it is not "
-        "paid for again."
+        "This says nothing about the kernel. `/kernel retry` runs {stage} again; answers that it already has are not paid for "
+        "again."
     ),
-    FailureCode.moved: "`/kernel retry` starts over from {base} as it is now, on a branch of its own.",
+    FailureCode.moved: "`/kernel retry` starts over from {base} as it is now, on a new branch.",
     FailureCode.attempts: "`/kernel retry` runs {stage} again.",
     FailureCode.missing: "Once it is there, `/kernel retry` starts over from {base} as it is then.",
-    FailureCode.forbidden: "Once the permission is there, `/kernel retry` goes on from {stage}.",
+    FailureCode.forbidden: "Once the permission is there, `/kernel retry` resumes {stage}.",
     FailureCode.internal: (
         "This is a fault of the bot, and its log has it under the job's id. `/kernel retry` runs {stage} again."
     ),

@@ -80,7 +80,7 @@ def _profiled_after(summary: ProfileSummary, job: JobView, _links: Links) -> str
 def _merge(_summary: object, job: JobView, links: Links) -> str:
     if job.request.read_only:
         return fork_after(job)
-    return f"merge {pull_link(job, links)} when you are content. The bot never merges."
+    return f"merge {pull_link(job, links)} when you are satisfied. The bot never merges."
 
 
 def _passed(holds: bool) -> Conclusion:

@@ -32,21 +32,21 @@ STATUS_WORDS: dict[Status, str] = {
     Status.nondeterministic: "two runs on the same inputs disagree",
     Status.compile_error: "the kernel does not compile",
     Status.launch_error: "the kernel cannot be launched",
-    Status.timeout: "the kernel did not end in time",
-    Status.out_of_memory: "the kernel needs more memory than there is",
+    Status.timeout: "the kernel did not finish in time",
+    Status.out_of_memory: "the kernel ran out of memory",
     Status.refused: "the source breaks a rule, so it was not run",
     Status.unproved: "undecided: the host code cannot be evaluated, or no case reached part of the code",
     Status.degenerate_problem: "a trivial answer passes on this problem, so nothing can be proved on it",
     Status.cheating: "the candidate targets the way it is tested, not the problem",
-    Status.environment_error: "the host is at fault, so nothing is known of the kernel",
+    Status.environment_error: "the host is at fault, so nothing is known about the kernel",
 }
 ONE_SIDED = (
     "Each of these had one outcome in every case, so that the other branch is untested. The original has the same "
     "condition, or the problem has one size:"
 )
 INTERPRETED = (
-    "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
-    "compiled code."
+    "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about "
+    "the compiled code."
 )
 STOOD_IN = (
     "{language} has no interpreter of its own: its operations were emulated in Triton's, by its documentation, and nothing "
@@ -116,7 +116,7 @@ def _excused(evidence: Evidence) -> str:
     where = f" ({code(evidence.workload, 80)})" if evidence.workload else ""
     if not usable(evidence.error) or not usable(evidence.allowed):
         return f"{what}: {sentence(evidence.message)}{where}"
-    return f"{what} errs by {small(evidence.error)}, where {small(evidence.allowed)} is allowed{where}"
+    return f"{what}: error {small(evidence.error)}, allowed {small(evidence.allowed)}{where}"
 
 
 def checks_table(checks: tuple[Check, ...]) -> str:
@@ -151,7 +151,7 @@ def _examined(verdict: Verdict) -> str:
 def _ran(verdict: Verdict) -> str:
     names = [code(name, 80) for name in verdict.kernels[:MAX_KERNELS]]
     more = len(verdict.kernels) - len(names)
-    return f"Kernels seen to run: {', '.join(names)}{f' and {more} more' if more else ''}." if names else ""
+    return f"Kernels that ran: {', '.join(names)}{f' and {more} more' if more else ''}." if names else ""
 
 
 def _determinism(verdict: Verdict) -> str:
@@ -181,7 +181,7 @@ def _evidence(evidence: Evidence) -> str:
     log = code_block(evidence.log, "text", 4_000) if evidence.log and evidence.log.strip() else ""
     place = f"({', '.join(where)})" if where else ""
     return paragraphs(
-        " ".join(part for part in (text, place, "; ".join(numbers)) if part), folded("What it printed", log)
+        " ".join(part for part in (text, place, "; ".join(numbers)) if part), folded("Output", log)
     )
 
 

@@ -61,7 +61,7 @@ def test_a_request_with_a_secret_starts_nothing(ask_models: Ask, secret: str) ->
     talk, line = asking.talk, asking.line
     given = TOKEN if secret == TOKEN else line.kind.key
     reply = talk.read(asking.ask(f"{WORDS}\n\nThe deploy token is {given}."))
-    assert "holds what looks like a secret" in reply and given not in reply
+    assert "contains what looks like a secret" in reply and given not in reply
     assert talk.untouched() and line.prompts() == []
 
 

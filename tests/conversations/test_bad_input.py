@@ -31,7 +31,7 @@ LIMIT = 25 * 2**20
         pytest.param(
             "/kernel create reglu",
             snapshot('''\
-Nothing says yet what `reglu` should compute. Paste this with your own code in it:
+The command does not say what `reglu` should compute. Paste this with your own code:
 
 ````markdown
 /kernel create reglu
@@ -57,7 +57,7 @@ WORKLOADS = [{"T": 4096, "I": 14336}, {"T": 2048, "I": 11008}]
         pytest.param(
             "/kernel create reglu\n\nlike geglu but with relu",
             snapshot('''\
-Words need a model author, and none is configured here; the compiler author works from code. For `reglu`, paste this with your own code in it:
+A description in words needs a language model, and none is configured here; the compiler works from code. For `reglu`, paste this with your own code:
 
 ````markdown
 /kernel create reglu
@@ -161,7 +161,7 @@ There is no `reference` in the problem. Nothing was done.
         pytest.param(
             "/kernel craete reglu",
             snapshot(
-                "`/kernel craete reglu`: there is no command `craete`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `port`, `fuse`, `tune`, `profile`, `bench`, `verify`, `nightly`, `bisect`, `triaged`, `explain`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
+                "`/kernel craete reglu`: there is no command `craete`. Did you mean `create`? The commands are: `create`, `optimize`, `modify`, `port`, `fuse`, `tune`, `profile`, `bench`, `verify`, `nightly`, `bisect`, `triaged`, `explain`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
             ),
             id="unknown verb",
         ),
@@ -186,7 +186,7 @@ The problem cannot be used: there is no `reference` in the problem. Nothing was 
         pytest.param(
             "\n".join(["/kernel status"] * 10),
             snapshot(
-                "There are 10 commands in this comment, and at most 5 are taken from one. None was carried out; give them in several comments."
+                "There are 10 commands, and at most 5 are accepted in one. None was carried out; split them over several comments."
             ),
             id="ten commands",
         ),
@@ -234,7 +234,7 @@ def test_a_problem_that_does_not_run_is_told_with_its_line(talk: Talk) -> None:
 
 - ❌ **analyze**: the problem cannot be used: the reference does not run: RuntimeError: mat1 and mat2 shapes cannot be multiplied \\(101x103 and 101x103\\)
 - ⬜ **generate**: write the kernel and prove it against the reference
-- ⬜ **validate**: the library's own checks and tests, the benchmark, the report
+- ⬜ **validate**: run the library's own checks and tests, benchmark, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,

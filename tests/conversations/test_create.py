@@ -24,7 +24,7 @@ def test_three_approvals_lead_to_a_pull_request_that_is_ready(talk: Talk) -> Non
 
 - 👀 **analyze**: find and trace the problem, write the kernel profile
 - ⬜ **generate**: write the kernel and prove it against the reference
-- ⬜ **validate**: the library's own checks and tests, the benchmark, the report
+- ⬜ **validate**: run the library's own checks and tests, benchmark, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -78,8 +78,8 @@ WORKLOADS = [{"T": 4096, "I": 14336}]
 </details>
 
 - **Approve**: the kernel is written and proved.
-- **Request changes**: the analysis is made again; a Python block in the review replaces the problem. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
+- **Request changes**: the analysis runs again; a Python block in the review replaces the problem. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 ''')
@@ -88,7 +88,7 @@ WORKLOADS = [{"T": 4096, "I": 14336}]
 **`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
 **Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the compiled code. Speed is not looked at yet.
+Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed is not looked at yet.
 
 | value | computed as |
 | --- | --- |
@@ -105,8 +105,8 @@ Files, by the `compiler` author:
 ▸ Proof
 
 - **Approve**: the library's tests and the benchmark run.
-- **Request changes**: the kernel is written and proved again, with your words and line comments as feedback. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` and what should change.
+- **Request changes**: the kernel is written and proved again, with your comments as feedback. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -146,8 +146,8 @@ kernelsmith create problem.py --name reglu --repo . --auto
 ```
 
 - **Approve**: the job ends, and the pull request is yours to merge.
-- **Request changes**: tests, benchmark and report are made again, with your words and line comments as feedback. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` and what should change.
+- **Request changes**: tests, benchmark and report run again, with your comments as feedback. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -157,11 +157,11 @@ kernelsmith create problem.py --name reglu --repo . --auto
     assert talk.read(number) == snapshot("""\
 **`reglu` is done**: see [pull request 2](https://hub/octo/kernels/pull/2).
 
-**Next:** merge it when you are content. The bot never merges.
+**Next:** merge it when you are satisfied. The bot never merges.
 
 - ✅ **analyze**: find and trace the problem, write the kernel profile
 - ✅ **generate**: write the kernel and prove it against the reference
-- ✅ **validate**: the library's own checks and tests, the benchmark, the report
+- ✅ **validate**: run the library's own checks and tests, benchmark, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -239,7 +239,7 @@ def test_auto_asks_nobody_and_ends_in_an_open_pull_request(open_talk: Open) -> N
     assert talk.job().state is JobState.done
     assert talk.glance(number) == snapshot("""\
 **`reglu` is done**: see [pull request 2](https://hub/octo/kernels/pull/2).
-**Next:** merge it when you are content. The bot never merges.\
+**Next:** merge it when you are satisfied. The bot never merges.\
 """)
     assert [gist(body) for body in talk.heard(talk.pull())] == snapshot(
         [

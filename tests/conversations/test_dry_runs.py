@@ -40,7 +40,7 @@ def test_a_dry_run_of_modify_says_which_model_and_host_are_missing(open_talk: Op
 
 - Result: a pull request onto `main`.
 - GPU: at most 2 GPU minutes of timing, besides proofs, tests and the library's benchmark script.
-- Language models: none is asked.
+- Language models: none is used.
 
 **Missing:**
 
@@ -87,7 +87,7 @@ def test_a_dry_run_of_a_night_names_its_budget_and_kernels_that_are_not_there(op
 
 - Result: nothing is pushed.
 - GPU: no kernel is begun after 120 GPU minutes of all that it runs.
-- Language models: none is asked.
+- Language models: none is used.
 
 **Missing:**
 
@@ -108,7 +108,7 @@ def test_a_dry_run_of_a_bisect_counts_its_commits_and_fetches_none_but_the_newes
 
 - Result: nothing is pushed.
 - GPU: at most 4 GPU minutes of timing for each commit that it finds, where all commits build.
-- Language models: none is asked.
+- Language models: none is used.
 
 **Missing:**
 

@@ -64,7 +64,7 @@ def test_a_failing_verdict_stops_the_job_with_its_evidence(approved: Talk) -> No
     assert job.failure.code is FailureCode.verdict
     assert approved.read(approved.pull(), unfolded=True) == snapshot("""\
 **`reglu` stopped in generate:** the compiler author's kernel did not pass, status `incorrect_values`: output 0 is wrong \\(T=7 I=97 float32\\).
-**Next:** Nothing was pushed; a new `/kernel create` takes another problem. `/kernel retry` has the kernel written and proved again.
+**Next:** Nothing was pushed; a new `/kernel create` takes another problem. `/kernel retry` writes and proves the kernel again.
 
 <details><summary>Log</summary>
 
@@ -78,7 +78,7 @@ values: output 0 is wrong; T=7 I=97 float32, output 0, at [0, 3], got 0.25, expe
 """)
     assert approved.glance(1) == snapshot("""\
 **`reglu` stopped in generate:** the compiler author's kernel did not pass, status `incorrect_values`: output 0 is wrong \\(T=7 I=97 float32\\).
-**Next:** Nothing was pushed; a new `/kernel create` takes another problem. `/kernel retry` has the kernel written and proved again.\
+**Next:** Nothing was pushed; a new `/kernel create` takes another problem. `/kernel retry` writes and proves the kernel again.\
 """)
     assert approved.checks() == snapshot(
         [
@@ -173,7 +173,7 @@ def test_tests_that_fail_once_are_run_again_and_the_report_says_so(approved: Tal
     assert [line for line in approved.read(approved.pull()).splitlines() if "attempt" in line] == snapshot(
         [
             "- the library's tests, attempt 1: 1 passed, 1 failed, exit code 1",
-            "- **Request changes**: tests, benchmark and report are made again, with your words and line comments as feedback. This was attempt 1 of 5.",
+            "- **Request changes**: tests, benchmark and report run again, with your comments as feedback. This was attempt 1 of 5.",
         ]
     )
     approved.skip(1)
@@ -232,15 +232,15 @@ def test_a_kernel_that_the_compiler_cannot_write_is_refused_with_the_operator(ta
         [
             """\
 **`sorted_rows` stopped in analyze:** the compiler author cannot write this kernel: it has no way to express `aten.sort.default` yet.
-**Next:** Rewrite the reference without it; or have an operator configure a language model \\(`docs/models.md`\\), which `--author auto` asks where the compiler refuses. `/kernel retry` asks the same author about the same problem, so it helps only if one of them has changed. A problem in other operators needs a new `/kernel create`.
+**Next:** Rewrite the reference without it; or have an operator configure a language model \\(`docs/models.md`\\), which `--author auto` asks where the compiler refuses. `/kernel retry` gives the same problem to the same author, so it helps only if one of them has changed. A problem with other operators needs a new `/kernel create`.
 - ❌ **analyze**: the compiler author cannot write this kernel: it has no way to express `aten.sort.default` yet
 - ⬜ **generate**: write the kernel and prove it against the reference
-- ⬜ **validate**: the library's own checks and tests, the benchmark, the report
+- ⬜ **validate**: run the library's own checks and tests, benchmark, write the report
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
             """\
 **`sorted_rows` stopped in analyze:** the compiler author cannot write this kernel: it has no way to express `aten.sort.default` yet.
-**Next:** Rewrite the reference without it; or have an operator configure a language model \\(`docs/models.md`\\), which `--author auto` asks where the compiler refuses. `/kernel retry` asks the same author about the same problem, so it helps only if one of them has changed. A problem in other operators needs a new `/kernel create`.
+**Next:** Rewrite the reference without it; or have an operator configure a language model \\(`docs/models.md`\\), which `--author auto` asks where the compiler refuses. `/kernel retry` gives the same problem to the same author, so it helps only if one of them has changed. A problem with other operators needs a new `/kernel create`.
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
         ]

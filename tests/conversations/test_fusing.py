@@ -90,7 +90,7 @@ The same on the command line: `kernelsmith fuse model.py --out run`
 
 - **Approve**: the parts are proved, and a program is composed of them and proved as a whole.
 - **Request changes**: `keep 3 and 4 together` or `leave 2 to torch` changes the cut, which is shown again. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
+- If GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)

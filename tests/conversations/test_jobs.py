@@ -29,13 +29,13 @@ def test_status_says_where_a_job_is_and_cancel_ends_it(talk: Talk) -> None:
         [
             """\
 **`reglu` was cancelled.**
-**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.\
+**Next:** nothing; what was pushed stays. `/kernel retry` resumes it, a new `/kernel create` starts over.\
 """
         ]
     )
     assert talk.read(talk.pull()) == snapshot("""\
 **`reglu` was cancelled** by `maintainer`; what was pushed stays.
-**Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel create` starts afresh.
+**Next:** nothing. `/kernel retry` resumes it; a new `/kernel create` starts over.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -76,11 +76,11 @@ def test_a_job_that_was_cancelled_before_it_began_leaves_a_conversation_only(tal
         [
             """\
 **`reglu` was cancelled** by `maintainer`; nothing was pushed.
-**Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel create` starts afresh.\
+**Next:** nothing. `/kernel retry` resumes it; a new `/kernel create` starts over.\
 """,
             """\
 **`reglu` was cancelled.**
-**Next:** nothing; nothing was pushed. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.\
+**Next:** nothing; nothing was pushed. `/kernel retry` resumes it, a new `/kernel create` starts over.\
 """,
         ]
     )
@@ -92,7 +92,7 @@ def test_a_job_that_was_cancelled_before_it_began_leaves_a_conversation_only(tal
 def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
     number = talk.ask("/kernel help")
     assert talk.read(number) == snapshot("""\
-**A line that starts with `/kernel` is a command.** For one of them in full: `/kernel help create`.
+**A line that starts with `/kernel` is a command.** `/kernel help create` explains one of them in full.
 
 | command | what it does |
 | --- | --- |
@@ -116,7 +116,7 @@ def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
 | `/kernel revise TEXT` | Have the stage before the checkpoint done again, with your words as feedback. |
 | `/kernel help [VERB]` | Show the commands, or one of them in full. |
 
-Commands in code blocks, quotes and HTML are only text. Of more than 5 commands in one comment none is carried out. They need write permission, or a line in `.github/kernelsmith.toml`.\
+Commands in code blocks, quotes and HTML are only text. A comment with more than 5 commands is not carried out. Commands need write permission, or a line in `.github/kernelsmith.toml`.\
 """)
     talk.say(number, "/kernel help create")
     talk.settle()
@@ -140,7 +140,7 @@ Commands in code blocks, quotes and HTML are only text. Of more than 5 commands 
 - `--auto`: do not stop for reviews; the pull request stays open all the same
 - `--dry-run`: say what would be done, and what it may take at most, and start nothing
 
-Below it may stand a fenced Python block that holds the problem, or words where a model is configured.
+May be followed by a fenced Python block that holds the problem, or words where a model is configured.
 
 Example: `/kernel create reglu --layout liger`\
 """)
@@ -184,7 +184,7 @@ def test_two_kernels_asked_for_in_one_comment_are_two_jobs(talk: Talk) -> None:
     talk.say(number, "/kernel cancel")
     talk.settle()
     assert talk.read(number) == snapshot("""\
-More than one job belongs to this conversation. Say which, such as `/kernel cancel JOB2`:
+More than one job belongs to this conversation. Name one, such as `/kernel cancel JOB2`:
 
 - `JOB2`: `gated`, analyze waits for a review
 - `JOB1`: `reglu`, analyze waits for a review\
@@ -257,7 +257,7 @@ Jobs:
     talk.say(number, "/kernel explain swiglu")
     talk.settle()
     assert talk.read(number) == snapshot("""\
-Nothing is known of `swiglu`: no job was about it, and no night measured it.
+Nothing is known about `swiglu`: no job was about it, and no night measured it.
 
 `/kernel nightly swiglu` measures it, if the repository has it.\
 """)

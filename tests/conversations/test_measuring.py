@@ -48,11 +48,11 @@ def test_a_bench_names_the_kernel_that_became_slower(open_talk: Open) -> None:
     assert [body.split("\n\n▸")[0] for body in map(folded, talk.heard(number))] == snapshot(
         [
             """\
-**The bench of this pull request is done**: the report stands below.
+**The bench of this pull request is done**: see the report below.
 
-**Next:** nothing; the report says what it means.
+**Next:** nothing; the report explains the result.
 
-- ✅ **measure**: find the kernels that are touched, and compare each on both commits
+- ✅ **measure**: find the touched kernels, and compare each on both commits
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/pull/1#issuecomment-1016) for by `maintainer`</sub>\
 """,
@@ -67,7 +67,7 @@ def test_a_bench_names_the_kernel_that_became_slower(open_talk: Open) -> None:
 | `softmax` | forward | 2 | 1.00× (0.99 to 1.01) | same | same |
 | `softmax` | backward | 2 | 1.00× (0.99 to 1.01) | same | same |
 
-<sub>Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 8 disturbed rounds were left out.</sub>
+<sub>Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 8 disturbed rounds were left out.</sub>
 
 ![Head against base on 8 measurements: 2 slower, 6 same](https://hub/octo/kernels/raw/COMMIT1/JOB1/comparison.png)\
 """,
@@ -87,11 +87,11 @@ def test_a_verify_names_the_kernel_that_is_wrong(open_talk: Open) -> None:
     assert [body.split("\n\n▸")[0] for body in map(folded, talk.heard(number))] == snapshot(
         [
             """\
-**The verify of `geglu`, `softmax` is done**: the report stands below.
+**The verify of `geglu`, `softmax` is done**: see the report below.
 
-**Next:** nothing; the report says what it means.
+**Next:** nothing; the report explains the result.
 
-- ✅ **measure**: find the kernels that are touched, and compare each on both commits
+- ✅ **measure**: find the touched kernels, and compare each on both commits
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/pull/1#issuecomment-1016) for by `maintainer`</sub>\
 """,
@@ -142,16 +142,16 @@ def test_the_one_of_three_kernels_that_became_five_percent_slower_is_named_and_t
 | `softmax` | forward | 2 | 1.00× (0.99 to 1.01) | same | same |
 | `softmax` | backward | 2 | 1.00× (0.99 to 1.01) | same | same |
 
-<sub>Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 12 disturbed rounds were left out.</sub>
+<sub>Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 12 disturbed rounds were left out.</sub>
 
 ![Head against base on 12 measurements: 4 slower, 8 same](https://hub/octo/kernels/raw/COMMIT1/JOB1/comparison.png)\
 """,
             """\
-**The bench of this pull request is done**: the report stands below.
+**The bench of this pull request is done**: see the report below.
 
-**Next:** nothing; the report says what it means.
+**Next:** nothing; the report explains the result.
 
-- ✅ **measure**: find the kernels that are touched, and compare each on both commits
+- ✅ **measure**: find the touched kernels, and compare each on both commits
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/pull/1#issuecomment-1016) for by `maintainer`</sub>\
 """,
@@ -185,8 +185,8 @@ def test_a_forks_code_is_measured_where_a_maintainer_asks_and_for_no_stranger(op
 **Next:** look at `rms_norm`, or say in the pull request what it is worth; the rows are below.\
 """,
             """\
-**The bench of this pull request is done**: the report stands below.
-**Next:** nothing; the report says what it means.\
+**The bench of this pull request is done**: see the report below.
+**Next:** nothing; the report explains the result.\
 """,
         ]
     )
@@ -203,11 +203,11 @@ def test_a_change_that_touches_no_kernel_is_told_so_and_nothing_is_measured(open
     assert reports(talk, number) == snapshot(
         [
             """\
-**The bench of this pull request is done**: the report stands below.
+**The bench of this pull request is done**: see the report below.
 
-**Next:** nothing; the report says what it means.
+**Next:** nothing; the report explains the result.
 
-- ✅ **measure**: find the kernels that are touched, and compare each on both commits
+- ✅ **measure**: find the touched kernels, and compare each on both commits
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/pull/1#issuecomment-1016) for by `maintainer`</sub>\
 """,

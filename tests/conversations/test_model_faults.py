@@ -54,7 +54,7 @@ def test_a_provider_that_stays_overloaded_is_named_and_a_retry_asks_it_again(ask
     asking.talk.review()
     assert ended(asking) == snapshot("""\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic is overloaded \\(status 529, overloaded\\_error\\).
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """)
     assert sum(asking.waits) == pytest.approx(14)
     line.answer(kernel())
@@ -71,7 +71,7 @@ def test_a_provider_that_wants_to_be_left_alone_for_long_is_not_waited_for(ask_m
     asking.ask(BLOCK, options="--candidates 1 --auto")
     assert ended(asking) == snapshot("""\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic limits how often it is asked \\(status 429, rate\\_limit\\_error\\), and wants to be asked again in 900 s only.
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """)
     assert asking.waits == []
 
@@ -116,27 +116,27 @@ def test_a_provider_that_fails_is_said_with_the_fix(ask_models: Ask) -> None:
         {
             "failing": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic failed \\(status 500, api\\_error\\).
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "silent": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic: nothing came for 0.3 s.
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "silent later": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic: nothing came for 0.3 s.
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "slow": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic: there was no whole answer within 0.5 s.
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "broken off": """\
 **`reglu` stopped in generate:** no model gave a kernel: the connection to anthropic broke off.
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "nowhere": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic could not be reached.
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
         }
     )
@@ -157,31 +157,31 @@ def test_an_answer_that_cannot_be_used_is_said_with_the_fix(ask_models: Ask) -> 
         {
             "no stream": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic: the answer is no stream of events.
-**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "words": """\
 **`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it does not call the tool give\\_kernel, and its text is no JSON object either.
-**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "no JSON": """\
 **`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it is not JSON.
-**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "a field more": """\
 **`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it does not fit the form: at &#36; there is a field that the form does not have.
-**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "another tool": """\
 **`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it calls another tool than give\\_kernel.
-**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "truncated": """\
 **`reglu` stopped in generate:** no model gave a kernel: the answer was cut off at 32000 tokens and 12000 of thinking.
-**Next:** Ask for less at once, or have an operator configure a model that says it shorter. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** Ask for less at once, or have an operator configure a model that says it shorter. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "refusal": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic declined to answer.
-**Next:** Say it in other words, or have an operator configure another model. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** Say it in other words, or have an operator configure another model. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
         }
     )
@@ -205,23 +205,23 @@ def test_a_request_that_is_not_taken_is_said_with_the_fix(ask_models: Ask) -> No
         {
             "a wrong key": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic does not take the key, or the account may not ask \\(no credit, or no right to the model\\) \\(status 401, authentication\\_error\\).
-**Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "no credit": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic does not take the key, or the account may not ask \\(no credit, or no right to the model\\) \\(status 402, billing\\_error\\).
-**Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "an unknown model": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic does not take the request \\(status 404, not\\_found\\_error\\): &quot;something&quot;.
-**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "too long": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic says that the question is too long for the model \\(status 400, invalid\\_request\\_error\\): &quot;prompt is too long: 9 ? 8&quot;.
-**Next:** Ask for less at once, or have an operator configure a model that takes more. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** Ask for less at once, or have an operator configure a model that takes more. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "elsewhere": """\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic does not take the request \\(status 307\\).
-**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
         }
     )
@@ -240,23 +240,23 @@ def test_the_other_kind_of_provider_is_told_of_alike(ask_models: Ask) -> None:
         {
             "words": """\
 **`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it does not call the tool give\\_kernel, and its text is no JSON object either.
-**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "truncated": """\
 **`reglu` stopped in generate:** no model gave a kernel: the answer was cut off at 32000 tokens and 12000 of thinking.
-**Next:** Ask for less at once, or have an operator configure a model that says it shorter. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** Ask for less at once, or have an operator configure a model that says it shorter. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "refusal": """\
 **`reglu` stopped in generate:** no model gave a kernel: openai declined to answer.
-**Next:** Say it in other words, or have an operator configure another model. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** Say it in other words, or have an operator configure another model. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "a wrong key": """\
 **`reglu` stopped in generate:** no model gave a kernel: openai does not take the key, or the account may not ask \\(no credit, or no right to the model\\) \\(status 401, invalid\\_api\\_key\\).
-**Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
             "silent": """\
 **`reglu` stopped in generate:** no model gave a kernel: openai: nothing came for 0.3 s.
-**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """,
         }
     )
@@ -294,7 +294,7 @@ def test_when_nobody_answers_each_provider_is_named_with_its_trouble(ask_models:
     asking.ask(BLOCK, options="--candidates 1 --auto")
     assert ended(asking) == snapshot("""\
 **`reglu` stopped in generate:** no model gave a kernel: anthropic is overloaded \\(status 529, overloaded\\_error\\); openai does not take the key, or the account may not ask \\(no credit, or no right to the model\\) \\(status 401, invalid\\_api\\_key\\).
-**Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
+**Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; answers that it already has are not paid for again.\
 """)
 
 
@@ -313,7 +313,7 @@ def test_words_that_nobody_reads_stop_the_job_before_anything_is_pushed(ask_mode
     asking.ask(WORDS)
     assert ended(asking) == snapshot("""\
 **`reglu` stopped in analyze:** no model gave a problem: anthropic is overloaded \\(status 529, overloaded\\_error\\).
-**Next:** It may pass with time. A problem in code needs no model. This says nothing about the kernel. `/kernel retry` runs analyze again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. A problem in code needs no model. This says nothing about the kernel. `/kernel retry` runs analyze again; answers that it already has are not paid for again.\
 """)
 
 

@@ -79,9 +79,9 @@ The model's own words about it: It takes a slope.
 
 ▸ Style check
 
-- **Approve**: the change is proved and tested once more, and measured beside what stood.
-- **Request changes**: the change is made again, with your words and line comments answered point by point. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
+- **Approve**: the change is proved and tested again, and measured against the previous kernel.
+- **Request changes**: the change is made again, with your comments answered point by point. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -91,7 +91,7 @@ The model's own words about it: It takes a slope.
 **Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
 
 - 👀 **modify**: ask a model for the change, prove it, run the library's whole test file
-- ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+- ⬜ **confirm**: prove and test the pushed commit again, measure it against the previous kernel, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -146,7 +146,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 | `M=2048 N=4096 bfloat16` | full | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -187,8 +187,8 @@ kernelsmith modify geglu --repo . --request request.txt --auto --candidates 1
 ```
 
 - **Approve**: the job ends, and the pull request is yours to merge.
-- **Request changes**: proof, tests, benchmark and report are made again; another change needs a new `/kernel modify`. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
+- **Request changes**: proof, tests, benchmark and report run again; another change needs a new `/kernel modify`. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -198,7 +198,7 @@ kernelsmith modify geglu --repo . --request request.txt --auto --candidates 1
 **Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
 
 - ✅ **modify**: ask a model for the change, prove it, run the library's whole test file
-- 👀 **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+- 👀 **confirm**: prove and test the pushed commit again, measure it against the previous kernel, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -229,7 +229,7 @@ Today's slope stays the default.
 | `M=2048 N=4096 bfloat16` | full | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -250,10 +250,10 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
             """\
 **`geglu` is done**: see [pull request 2](https://hub/octo/kernels/pull/2).
 
-**Next:** merge it when you are content. The bot never merges.
+**Next:** merge it when you are satisfied. The bot never merges.
 
 - ✅ **modify**: ask a model for the change, prove it, run the library's whole test file
-- ✅ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+- ✅ **confirm**: prove and test the pushed commit again, measure it against the previous kernel, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """
@@ -305,7 +305,7 @@ def test_a_small_library_is_changed_by_a_provider_over_its_protocol(open_talk: O
         [
             """\
 **`scale` is changed and proved:** values and gradients match the reference. The library's whole test file passes. 1 added test fails before the change and passes with it.
-**Next:** nothing to do. With `--auto` nobody is asked; the change is proved and tested once more, and measured beside what stood.
+**Next:** nothing to do. With `--auto` nobody is asked; the change is proved and tested again, and measured against the previous kernel.
 
 The model's own words about it: An empty tensor is given back.
 
@@ -339,7 +339,7 @@ The model's own words about it: An empty tensor is given back.
 | `M=2048 N=4096 bfloat16` | backward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | backward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 4 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -432,9 +432,9 @@ The model's own words about it: The slope is kept under a clearer name.
 
 ▸ Style check
 
-- **Approve**: the change is proved and tested once more, and measured beside what stood.
-- **Request changes**: the change is made again, with your words and line comments answered point by point. This was attempt 2 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` and what should change.
+- **Approve**: the change is proved and tested again, and measured against the previous kernel.
+- **Request changes**: the change is made again, with your comments answered point by point. This was attempt 2 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """

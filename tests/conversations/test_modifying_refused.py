@@ -79,7 +79,7 @@ def test_a_change_that_weakens_a_test_is_refused(open_talk: Open) -> None:
 **Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 - ❌ **modify**: none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `tests`: the added tests define `expected` again
-- ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+- ⬜ **confirm**: prove and test the pushed commit again, measure it against the previous kernel, write the report
 
 What was tried:
 
@@ -126,7 +126,7 @@ def test_a_change_outside_of_the_kernels_files_is_refused(open_talk: Open) -> No
 **Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 - ❌ **modify**: none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `path`: Other kernels share `src/liger_kernel/transformers/functional.py`: only `liger_geglu` may be cha…
-- ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+- ⬜ **confirm**: prove and test the pushed commit again, measure it against the previous kernel, write the report
 
 What was tried:
 
@@ -188,7 +188,7 @@ def test_nobody_is_asked_about_a_call_that_breaks_so_it_is_refused(open_talk: Op
 **Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 - ❌ **modify**: none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `call`: `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: Th…
-- ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+- ⬜ **confirm**: prove and test the pushed commit again, measure it against the previous kernel, write the report
 
 What was tried:
 
@@ -225,7 +225,7 @@ def test_without_a_model_nothing_is_run(open_talk: Open) -> None:
 **Next:** An operator configures one, with a key, a model's name and a budget \\(docs/models.md\\); then `/kernel retry` goes on.
 
 - ❌ **modify**: `/kernel modify` needs a language model, and none is configured on this bot
-- ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+- ⬜ **confirm**: prove and test the pushed commit again, measure it against the previous kernel, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -301,10 +301,10 @@ def test_a_problem_below_the_command_is_what_the_change_is_proved_against(open_t
             """\
 **`geglu` stopped in modify:** no model gave a change: nothing more was written for it.
 
-**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). This says nothing about the kernel. `/kernel retry` runs modify again; what the models have answered in it is not paid for again.
+**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). This says nothing about the kernel. `/kernel retry` runs modify again; answers that it already has are not paid for again.
 
 - ❌ **modify**: no model gave a change: nothing more was written for it
-- ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+- ⬜ **confirm**: prove and test the pushed commit again, measure it against the previous kernel, write the report
 
 What was tried:
 
@@ -315,7 +315,7 @@ What was tried:
 """,
             """\
 **`geglu` stopped in modify:** no model gave a change: nothing more was written for it.
-**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). This says nothing about the kernel. `/kernel retry` runs modify again; what the models have answered in it is not paid for again.
+**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). This says nothing about the kernel. `/kernel retry` runs modify again; answers that it already has are not paid for again.
 
 What was tried:
 

@@ -660,7 +660,7 @@ def test_a_range_that_is_none_or_too_long_is_answered_and_starts_nothing(open_ta
             "There is no line of commits from `main` to `v9`. Nothing was done. Name a commit of the default branch and a later one, each by its id, its branch or its tag, as `GOOD..BAD`.",
             "There is no line of commits from `main` to `COMMIT1`. Nothing was done. Name a commit of the default branch and a later one, each by its id, its branch or its tag, as `GOOD..BAD`.",
             "`COMMIT1..main` has 34 commits, and a job takes at most 32. Nothing was done. Name two that are nearer to each other, such as two that nights measured, or run `kernelsmith bisect geglu COMMIT1..main` on a checkout.",
-            "`/kernel bisect geglu main`: `main` is no value for `GOOD..BAD`. Name two commits, branches or tags with two dots between them, such as `1f2e3d4..main`.",
+            "`/kernel bisect geglu main`: `main` is not a value for `GOOD..BAD`. Name two commits, branches or tags with two dots between them, such as `1f2e3d4..main`.",
         ]
     )
     assert talk.untouched()

@@ -43,7 +43,7 @@ Goal: speed, of both passes.
 | `M=2048 N=4096 bfloat16` | full | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -75,8 +75,8 @@ These would be tried, in this order:
 <sub>Limits of NVIDIA H200: 4240 GB/s, 740 TFLOP/s in matrix products, 60 TFLOP/s otherwise; measured in the same run.</sub>
 
 - **Approve**: the strategies are tried in this order, each proved and measured against v0.
-- **Request changes**: the profile is made again; a Python block in your words replaces the problem. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
+- **Request changes**: the profile runs again; a Python block in your words replaces the problem. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -85,9 +85,9 @@ These would be tried, in this order:
 
 **Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
 
-- 👀 **profile**: measure what stands today, read its source, list what can be tried
-- ⬜ **optimize**: try variants, each proved and measured against what stands
-- ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
+- 👀 **profile**: measure the existing kernel, read its source, list what to try
+- ⬜ **optimize**: try variants, each proved and measured against the existing kernel
+- ⬜ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -123,7 +123,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 - **Approve**: `v3` is applied, and the library's whole test file and style check run on it.
 - **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
+- If GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -132,9 +132,9 @@ The search ended because every strategy whose trigger holds has been tried.
 
 **Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
 
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- 👀 **optimize**: try variants, each proved and measured against what stands
-- ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
+- ✅ **profile**: measure the existing kernel, read its source, list what to try
+- 👀 **optimize**: try variants, each proved and measured against the existing kernel
+- ⬜ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -174,7 +174,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 - **Approve**: `v2` is applied, and the library's whole test file and style check run on it.
 - **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 2 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
+- If GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -183,9 +183,9 @@ The search ended because every strategy whose trigger holds has been tried.
 
 **Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
 
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- 👀 **optimize** (2 attempts): try variants, each proved and measured against what stands
-- ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
+- ✅ **profile**: measure the existing kernel, read its source, list what to try
+- 👀 **optimize** (2 attempts): try variants, each proved and measured against the existing kernel
+- ⬜ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -211,7 +211,7 @@ The search ended because every strategy whose trigger holds has been tried.
 | `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -245,8 +245,8 @@ kernelsmith optimize geglu --repo . --auto --goal speed --scope general --varian
 ```
 
 - **Approve**: the job ends, and the pull request is yours to merge.
-- **Request changes**: tests, benchmark and report are made again, with your words and line comments as feedback. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT4`, or `/kernel revise` and what should change.
+- **Request changes**: tests, benchmark and report run again, with your comments as feedback. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT4`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -255,9 +255,9 @@ kernelsmith optimize geglu --repo . --auto --goal speed --scope general --varian
 
 **Next:** approve or request changes on commit `COMMIT4`; the checkpoint's comment says what each does.
 
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- ✅ **optimize** (2 attempts): try variants, each proved and measured against what stands
-- 👀 **finalize**: apply the winner, run the library's own checks and tests, the report
+- ✅ **profile**: measure the existing kernel, read its source, list what to try
+- ✅ **optimize** (2 attempts): try variants, each proved and measured against the existing kernel
+- 👀 **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -279,7 +279,7 @@ It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment
 | `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -314,11 +314,11 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
             """\
 **`geglu` is done**: see [pull request 2](https://hub/octo/kernels/pull/2).
 
-**Next:** merge it when you are content. The bot never merges.
+**Next:** merge it when you are satisfied. The bot never merges.
 
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- ✅ **optimize** (2 attempts): try variants, each proved and measured against what stands
-- ✅ **finalize**: apply the winner, run the library's own checks and tests, the report
+- ✅ **profile**: measure the existing kernel, read its source, list what to try
+- ✅ **optimize** (2 attempts): try variants, each proved and measured against the existing kernel
+- ✅ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """
@@ -350,8 +350,8 @@ maintainer reviewed: approved\
 **Next:** nothing stands in the way as far as speed goes.\
 """,
             """\
-**The bench of this pull request is done**: the report stands below.
-**Next:** nothing; the report says what it means.\
+**The bench of this pull request is done**: see the report below.
+**Next:** nothing; the report explains the result.\
 """,
         ]
     )

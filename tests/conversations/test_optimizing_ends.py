@@ -48,8 +48,8 @@ def test_where_no_strategy_applies_the_job_says_so_and_changes_nothing(open_talk
 **Next:** nothing to do; the job ends with its report, and nothing is changed.\
 """,
             """\
-**`geglu` is done**: nothing is better than what stands, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
-**Next:** nothing; the report says what it means.\
+**`geglu` is done**: nothing is better than the existing kernel, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
+**Next:** nothing; the report explains the result.\
 """,
             """\
 **`geglu` stays as it is:** No variant was better than what stands, within the guardrails: nothing is changed.
@@ -94,7 +94,7 @@ Goal: balanced, of both passes.
 | `M=2048 N=4096 bfloat16` | full | 102 µs | 900 µs | 210 µs | 14.0 µs | 2.07× (2.05 to 2.09) | 100 µs | 99% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 102 µs | 900 µs | 210 µs | 14.0 µs | 2.07× (2.05 to 2.09) | 100 µs | 99% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -121,11 +121,11 @@ Goal: balanced, of both passes.
             """\
 **`geglu` is done**: nothing was changed.
 
-**Next:** nothing; the report says what it means.
+**Next:** nothing; the report explains the result.
 
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- ✅ **optimize**: try variants, each proved and measured against what stands
-- ✅ **finalize**: apply the winner, run the library's own checks and tests, the report
+- ✅ **profile**: measure the existing kernel, read its source, list what to try
+- ✅ **optimize**: try variants, each proved and measured against the existing kernel
+- ✅ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -142,7 +142,7 @@ Goal: balanced, of both passes.
 | `M=2048 N=4096 bfloat16` | full | 102 µs | 900 µs | 210 µs | 14.0 µs | 2.07× (2.05 to 2.09) | 100 µs | 99% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 102 µs | 900 µs | 210 µs | 14.0 µs | 2.07× (2.05 to 2.09) | 100 µs | 99% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -198,13 +198,13 @@ The search ended because two variants in a row were less than 1% better.
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
-**`geglu` is done**: nothing is better than what stands, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
+**`geglu` is done**: nothing is better than the existing kernel, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
 
-**Next:** nothing; the report says what it means.
+**Next:** nothing; the report explains the result.
 
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- ✅ **optimize**: try variants, each proved and measured against what stands
-- ✅ **finalize**: apply the winner, run the library's own checks and tests, the report
+- ✅ **profile**: measure the existing kernel, read its source, list what to try
+- ✅ **optimize**: try variants, each proved and measured against the existing kernel
+- ✅ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -221,7 +221,7 @@ The search ended because two variants in a row were less than 1% better.
 | `M=2048 N=4096 bfloat16` | full | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -266,13 +266,13 @@ def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(ope
     assert heard(talk, number) == snapshot(
         [
             """\
-**`geglu` is done**: nothing is better than what stands, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
+**`geglu` is done**: nothing is better than the existing kernel, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
 
-**Next:** nothing; the report says what it means.
+**Next:** nothing; the report explains the result.
 
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- ✅ **optimize**: try variants, each proved and measured against what stands
-- ✅ **finalize**: apply the winner, run the library's own checks and tests, the report
+- ✅ **profile**: measure the existing kernel, read its source, list what to try
+- ✅ **optimize**: try variants, each proved and measured against the existing kernel
+- ✅ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
@@ -289,7 +289,7 @@ def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(ope
 | `M=2048 N=4096 bfloat16` | full | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -358,18 +358,18 @@ def test_a_job_that_was_cancelled_goes_on_from_its_last_finished_variant(open_ta
         [
             """\
 **`geglu` was cancelled** by `maintainer`; what was pushed stays.
-**Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel optimize` starts afresh.
+**Next:** nothing. `/kernel retry` resumes it; a new `/kernel optimize` starts over.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
 **`geglu` was cancelled.**
 
-**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel optimize` starts afresh.
+**Next:** nothing; what was pushed stays. `/kernel retry` resumes it, a new `/kernel optimize` starts over.
 
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- ⏹️ **optimize**: try variants, each proved and measured against what stands
-- ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
+- ✅ **profile**: measure the existing kernel, read its source, list what to try
+- ⏹️ **optimize**: try variants, each proved and measured against the existing kernel
+- ⬜ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,

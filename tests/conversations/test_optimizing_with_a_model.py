@@ -115,7 +115,7 @@ Written by a model: what is supposed, changed and expected are its own words.
 Written by a model: what is supposed, changed and expected are its own words.
 - **Hypothesis**: Too few warps hide the loads.
 | 3 | change, variation 2 | `passed` | 142 |
-- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 1 of 5.\
+- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which writes one more variant and answers each point. This was attempt 1 of 5.\
 """)
 
     talk.answer("benchmark", to_json(so_fast(1.6)))
@@ -149,7 +149,7 @@ Written by a model: what is supposed, changed and expected are its own words.
 Written by a model: what is supposed, changed and expected are its own words.
 - **Hypothesis**: Too few warps hide the loads.
 | 1 | change, variation 1 | `passed` | 142 |
-- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 2 of 5.\
+- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which writes one more variant and answers each point. This was attempt 2 of 5.\
 """)
 
     talk.answer("tests", to_json(failing_tests("test_grad")))
@@ -205,7 +205,7 @@ def test_a_provider_that_goes_down_in_the_middle_leaves_what_was_kept(ask_models
 The search ended because no model answered any more, and nothing else was left to try.
 - No model was asked any further: anthropic is overloaded \\(status 529, overloaded\\_error\\). What was measured before stands.
 ▸ v2: A model&#39;s change, kept
-- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 1 of 5.\
+- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which writes one more variant and answers each point. This was attempt 1 of 5.\
 """)
 
 

@@ -48,5 +48,5 @@ def test_the_real_runner_proves_and_tests_a_kernel_of_cutile(open_talk: Open) ->
     assert talk.job().state is JobState.done, talk.heard(number)
     talk.skip(number)
     _, proved, reported = talk.heard(talk.pull())
-    assert "nothing is known of the compiled code. cuTile has no" in proved
+    assert "nothing is known about the compiled code. cuTile has no" in proved
     assert "10 passed, 8 skipped" in reported

@@ -59,8 +59,8 @@ Look at the inputs, the gradients and the names; the kernel is written from thes
 ▸ Reference
 
 - **Approve**: the kernel is written and proved.
-- **Request changes**: the analysis is made again; a Python block in the review replaces the problem. This was attempt 2 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` and what should change.
+- **Request changes**: the analysis runs again; a Python block in the review replaces the problem. This was attempt 2 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -155,8 +155,8 @@ Look at the inputs, the gradients and the names; the kernel is written from thes
 ▸ Reference
 
 - **Approve**: the kernel is written and proved.
-- **Request changes**: the analysis is made again; a Python block in the review replaces the problem. This was attempt 2 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
+- **Request changes**: the analysis runs again; a Python block in the review replaces the problem. This was attempt 2 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -176,7 +176,7 @@ def test_words_at_generate_are_answered_by_the_compiler(waiting: Talk) -> None:
 **`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
 **Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the compiled code. Speed is not looked at yet.
+Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed is not looked at yet.
 
 To your last review:
 
@@ -197,8 +197,8 @@ Files, by the `compiler` author:
 ▸ Proof
 
 - **Approve**: the library's tests and the benchmark run.
-- **Request changes**: the kernel is written and proved again, with your words and line comments as feedback. This was attempt 2 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` and what should change.
+- **Request changes**: the kernel is written and proved again, with your comments as feedback. This was attempt 2 of 5.
+- If GitHub does not let you review: `/kernel approve COMMIT2`, or `/kernel revise` with what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -258,12 +258,12 @@ def test_an_approval_of_an_old_commit_decides_nothing_and_is_answered(waiting: T
     waiting.skip(waiting.pull())
     waiting.review(commit_id=old)
     assert waiting.read(waiting.pull()) == snapshot(
-        "That was for commit `COMMIT1`, and the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, and then say `/kernel approve COMMIT2`."
+        "That was about commit `COMMIT1`, but the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, then reply `/kernel approve COMMIT2`."
     )
     waiting.say(waiting.pull(), f"/kernel approve {old}")
     waiting.settle()
     assert waiting.read(waiting.pull()) == snapshot(
-        "That was for commit `COMMIT1`, and the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, and then say `/kernel approve COMMIT2`."
+        "That was about commit `COMMIT1`, but the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, then reply `/kernel approve COMMIT2`."
     )
     assert waiting.job().state is JobState.waiting
 
@@ -277,7 +277,7 @@ def test_after_five_attempts_a_stage_is_not_repeated(waiting: Talk) -> None:
     waiting.say(waiting.pull(), "/kernel revise and again")
     waiting.settle()
     assert waiting.read(waiting.pull()) == snapshot(
-        "`analyze` was done as often as it may be, so it is not done again. Approve what is there, cancel with `/kernel cancel`, or give a new `/kernel create`."
+        "`analyze` has used all its attempts, so it does not run again. Approve the result, cancel with `/kernel cancel`, or give a new `/kernel create`."
     )
     waiting.skip(1)
     assert waiting.job().state is JobState.waiting

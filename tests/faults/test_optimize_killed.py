@@ -115,7 +115,7 @@ def test_a_job_that_is_cancelled_in_a_variant_leaves_nothing_and_retry_goes_on_f
     assert inbox.counts()["gpu_requests"] == {"done": len(asked) - 1, "cancelled": 1}
     told = comments(standing, issue)
     assert "was cancelled** by `maintainer`; nothing was pushed." in told["report"]
-    assert "`/kernel retry` goes on from where it was" in told["report"]
+    assert "`/kernel retry` resumes it" in told["report"]
     standing.release("runner.benchmark")
     standing.retry(issue)
     ending = retried(undisturbed, {"done": len(REQUESTS), "cancelled": 1})

@@ -31,8 +31,8 @@ def with_problem(source: str) -> str:
 
 
 BAD_INPUT = (
-    ("/kernel create reglu", "Nothing says yet what"),
-    ("/kernel create reglu\n\nthe same as geglu, with relu", "Words need a model author"),
+    ("/kernel create reglu", "The command does not say what"),
+    ("/kernel create reglu\n\nthe same as geglu, with relu", "A description in words needs a language model"),
     (with_problem("def reference(a:\n"), "Syntax error"),
     (with_problem(PROBLEM.replace('"T": 64', '"S": 64')), "for dimension `T`"),
     (with_problem(PROBLEM.replace("import torch\n", "import torch, numpy\n", 1)), "the problem imports `numpy`"),
@@ -102,7 +102,7 @@ def test_a_secret_that_somebody_types_is_named_by_its_kind_and_neither_repeated_
 ) -> None:
     configure(json=True)
     (reply,) = say(bench, body)
-    assert "holds what looks like a secret" in reply
+    assert "contains what looks like a secret" in reply
     assert "revoke it" in reply
     assert bench.jobs() == ()
     for shown in (reply, capsys.readouterr().err):
@@ -113,7 +113,7 @@ def test_a_secret_that_somebody_types_is_named_by_its_kind_and_neither_repeated_
 def test_a_secret_in_the_issue_that_holds_the_problem_is_not_stored(bench: Bench) -> None:
     body = f"```python\n{PROBLEM}KEY = {TOKEN!r}\n```\n"
     (reply,) = say(bench, "/kernel create reglu", issue_body=body)
-    assert "of the problem holds what looks like a secret (GitHub token)" in reply
+    assert "of the problem contains what looks like a secret (GitHub token)" in reply
     assert TOKEN not in reply
     assert bench.jobs() == ()
 

@@ -143,7 +143,7 @@ def test_a_dry_run_says_what_would_be_done_and_starts_nothing(bench: Bench) -> N
     assert f"commit `{before['main'][:12]}`" in told
     assert "a pull request onto `main`" in told
     assert "at most 11 GPU minutes" in told
-    assert "Language models: none is asked." in told
+    assert "Language models: none is used." in told
     assert bench.jobs() == ()
     assert dict(bench.hub.branches(bench.repository)) == before
 

@@ -60,8 +60,8 @@ def reference(a, b):
 </details>
 
 - **Approve**: the kernel is written and proved.
-- **Request changes**: the analysis is made again; a Python block in the review replaces the problem. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve 1f2e3d4c5b6a`, or `/kernel revise` and what should change.
+- **Request changes**: the analysis runs again; a Python block in the review replaces the problem. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve 1f2e3d4c5b6a`, or `/kernel revise` with what should change.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -88,7 +88,7 @@ Files, by the `compiler` author:
 <details><summary>Proof</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
@@ -105,8 +105,8 @@ Files, by the `compiler` author:
 </details>
 
 - **Approve**: the library's tests and the benchmark run.
-- **Request changes**: the kernel is written and proved again, with your words and line comments as feedback. This was attempt 2 of 5.
-- Where GitHub does not let you review: `/kernel approve 1f2e3d4c5b6a`, or `/kernel revise` and what should change.
+- **Request changes**: the kernel is written and proved again, with your comments as feedback. This was attempt 2 of 5.
+- If GitHub does not let you review: `/kernel approve 1f2e3d4c5b6a`, or `/kernel revise` with what should change.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -131,7 +131,7 @@ def test_validate_shows_the_report() -> None:
 <details><summary>Proof</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
@@ -191,8 +191,8 @@ kernelsmith create problem.py --name reglu --repo . --auto
 ```
 
 - **Approve**: the job ends, and the pull request is yours to merge.
-- **Request changes**: tests, benchmark and report are made again, with your words and line comments as feedback. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve 1f2e3d4c5b6a`, or `/kernel revise` and what should change.
+- **Request changes**: tests, benchmark and report run again, with your comments as feedback. This was attempt 1 of 5.
+- If GitHub does not let you review: `/kernel approve 1f2e3d4c5b6a`, or `/kernel revise` with what should change.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -224,7 +224,7 @@ Files, by the `compiler` author:
 
 **gradient**: The gradient of `a` is wrong in 3 rows. (`T=7 I=129 float32`, gradient of a, at `(3, 17)`, line 41) got `0.5`, expected `0.25`; error 0.31, allowed 2e-06
 
-<details><summary>What it printed</summary>
+<details><summary>Output</summary>
 
 ````text
 Traceback
@@ -245,8 +245,8 @@ Traceback
 </details>
 
 - **Approve**: the library's tests and the benchmark run.
-- **Request changes**: the kernel is written and proved again, with your words and line comments as feedback. This was the last attempt.
-- Where GitHub does not let you review: `/kernel approve 1f2e3d4c5b6a`, or `/kernel revise` and what should change.
+- **Request changes**: the kernel is written and proved again, with your comments as feedback. This was the last attempt.
+- If GitHub does not let you review: `/kernel approve 1f2e3d4c5b6a`, or `/kernel revise` with what should change.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -268,7 +268,7 @@ def test_a_proof_in_the_interpreter_is_said_to_be_one() -> None:
     )
     first, *others = checkpoint_comment(update, WAITING, LINKS).split("\n")
     assert "proved in Triton's interpreter" in first
-    assert any("nothing is known of the compiled code" in line for line in others)
+    assert any("nothing is known about the compiled code" in line for line in others)
 
 
 def test_the_commit_is_the_one_of_this_checkpoint_and_not_of_another() -> None:

@@ -17,23 +17,23 @@ def wrong(*lines: str) -> str:
 
 def test_wrong_verbs_options_and_values() -> None:
     assert wrong("crate reglu") == snapshot(
-        "`/kernel crate reglu`: there is no command `crate`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `port`, `fuse`, `tune`, `profile`, `bench`, `verify`, `nightly`, `bisect`, `triaged`, `explain`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
+        "`/kernel crate reglu`: there is no command `crate`. Did you mean `create`? The commands are: `create`, `optimize`, `modify`, `port`, `fuse`, `tune`, `profile`, `bench`, `verify`, `nightly`, `bisect`, `triaged`, `explain`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
     )
     assert wrong("create x --autor compiler", "create x --layout=ligr", "create x --gpu", "status --auto") == snapshot("""\
 Some lines of this comment could not be carried out:
 
 - `/kernel create x --autor compiler`: `create` has no option `--autor`. Did you mean `--author`? Its options: `--author`, `--candidates`, `--repairs`, `--choose`, `--to`, `--layout`, `--gpu`, `--profile`, `--auto`, `--dry-run`.
-- `/kernel create x --layout=ligr`: `ligr` is no value for `--layout`: `liger` or `plain` or `versioned` or `fla`. Did you mean `liger`?
+- `/kernel create x --layout=ligr`: `ligr` is not a value for `--layout`: `liger` or `plain` or `versioned` or `fla`. Did you mean `liger`?
 - `/kernel create x --gpu`: `--gpu` needs a value, such as `--gpu sm_90`.
 - `/kernel status --auto`: `status` has no option `--auto`. It has no options.\
 """)
     assert wrong("create x --gpu=potato", "create x --auto --auto", "create x --auto=maybe", "approve 12") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create x --gpu=potato`: `potato` is no value for `--gpu`. An architecture is written like `sm_90`, `h100` or `hopper`; only NVIDIA GPUs are supported.
-- `/kernel create x --auto --auto`: `--auto` stands there twice. Say it once.
-- `/kernel create x --auto=maybe`: `maybe` is no value for `--auto`: `true` or `false`.
-- `/kernel approve 12`: `12` is no value for `SHA`. A commit is named by 7 to 40 hexadecimal digits.\
+- `/kernel create x --gpu=potato`: `potato` is not a value for `--gpu`. An architecture is written like `sm_90`, `h100` or `hopper`; only NVIDIA GPUs are supported.
+- `/kernel create x --auto --auto`: `--auto` is given twice. Give it once.
+- `/kernel create x --auto=maybe`: `maybe` is not a value for `--auto`: `true` or `false`.
+- `/kernel approve 12`: `12` is not a value for `SHA`. A commit is named by 7 to 40 hexadecimal digits.\
 """)
 
 
@@ -48,9 +48,9 @@ Some lines of this comment could not be carried out:
     assert wrong("create x form a.py", "create x from ../a.py", "create x from a.py b.py", "create x from") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create x form a.py`: `form` does not belong there. Did you mean `from a.py`?
+- `/kernel create x form a.py`: `form` is not expected here. Did you mean `from a.py`?
 - `/kernel create x from ../a.py`: `../a.py` is not a path in this repository. A path is relative to the repository's root and stays inside of it.
-- `/kernel create x from a.py b.py`: `b.py` does not belong there. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`.
+- `/kernel create x from a.py b.py`: `b.py` is not expected here. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`.
 - `/kernel create x from`: `from` needs a path or a link after it, such as `from src/model.py:MLP`.\
 """)
     assert wrong("create x from https://evil.example/@octocat/x", "create x from https://github.com/a/b") == snapshot("""\
@@ -73,7 +73,7 @@ Some lines of this comment could not be carried out:
 
 def test_too_many_commands_and_a_quote() -> None:
     assert wrong(*["status"] * 10) == snapshot(
-        "There are 10 commands in this comment, and at most 5 are taken from one. None was carried out; give them in several comments."
+        'This comment has 10 commands, and at most 5 are accepted in one. None was carried out; split them over several comments.'
     )
     assert reply_command_errors(parse_comment("> you said\n/kernel cancel").errors) == snapshot(
         "`/kernel cancel`: this line belongs to the quote above it, so it was not carried out. Put an empty line before it."

@@ -61,7 +61,7 @@ def test_what_was_applied() -> None:
     urls = {"speed.png": "https://github.com/octo-org/library/raw/0123456/speed.png"}
     assert report_comment(ReportUpdate(FINALIZED), OPTIMIZE_DONE, LINKS, urls) == snapshot("""\
 **`rms_norm` is 1.40× as fast as before on NVIDIA H200, peak memory -25%.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.10×, backward 1.60×, full 1.40×.
-**Next:** merge [pull request 22](https://github.com/octo-org/library/pull/22) when you are content. The bot never merges.
+**Next:** merge [pull request 22](https://github.com/octo-org/library/pull/22) when you are satisfied. The bot never merges.
 
 | workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -72,7 +72,7 @@ def test_what_was_applied() -> None:
 | `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 <details><summary>Noise and conditions</summary>
 
@@ -132,7 +132,7 @@ Verdict: values and gradients match the reference.
 | `M=2048 N=4096 bfloat16` | backward | 211 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.95× (0.94 to 0.96) slower | 1.00× (0.99 to 1.01) | 100 µs | 48% | same |
 | `M=2048 N=16384 bfloat16` | backward | 211 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.95× (0.94 to 0.96) slower | 1.00× (0.99 to 1.01) | 100 µs | 48% | same |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 4 disturbed rounds were left out.</sub>
 
 </details>
 
@@ -152,7 +152,7 @@ Verdict: a gradient is wrong.
 <details><summary>Proof</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
@@ -251,7 +251,7 @@ def test_a_kernel_that_stays_as_it_is() -> None:
 | `M=2048 N=4096 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 4 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -318,7 +318,7 @@ It was asked for in #21 ([comment](https://github.com/octo-org/library/pull/21#i
 | `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -378,9 +378,9 @@ def test_the_status_of_an_optimize_job() -> None:
 
 **Next:** `/kernel approve abc012345678` or `/kernel revise`; the checkpoint's comment says what each does.
 
-- 👀 **profile**: measure what stands today, read its source, list what can be tried
-- ⬜ **optimize**: try variants, each proved and measured against what stands
-- ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
+- 👀 **profile**: measure the existing kernel, read its source, list what to try
+- ⬜ **optimize**: try variants, each proved and measured against the existing kernel
+- ⬜ **finalize**: apply the winner, run the library's own checks and tests, write the report
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
 
@@ -388,11 +388,11 @@ def test_the_status_of_an_optimize_job() -> None:
 """)
     assert gist(status_comment(asked(Verb.optimize, JobState.done), LINKS).replace("\n\n", "\n")) == snapshot("""\
 **`rms_norm` is done**: nothing was changed.
-**Next:** nothing; the report says what it means.\
+**Next:** nothing; the report explains the result.\
 """)
     assert gist(status_comment(OPTIMIZE_DONE, LINKS).replace("\n\n", "\n")) == snapshot("""\
 **`rms_norm` is done**: see [pull request 22](https://github.com/octo-org/library/pull/22).
-**Next:** merge it when you are content. The bot never merges.\
+**Next:** merge it when you are satisfied. The bot never merges.\
 """)
 
 

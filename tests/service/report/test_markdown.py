@@ -56,7 +56,7 @@ def test_a_message_of_githubs_length_stays_whole() -> None:
     assert signed(body, "j7k2", MessageKind.status) == f"{body}\n\n{tail}"
     longer = signed(body + "a", "j7k2", MessageKind.status)
     assert length(longer) <= GITHUB_LIMIT
-    assert "left out" in longer
+    assert "Truncated" in longer
 
 
 def test_signs_beyond_the_basic_plane_count_twice() -> None:

@@ -55,7 +55,7 @@ def test_a_change_that_makes_one_kernel_faster_and_one_slower() -> None:
 | `geglu` | forward | 2 | 1.00× (0.99 to 1.01) | same | same |
 | `geglu` | backward | 2 | 1.00× (0.99 to 1.01) | same | same |
 
-<sub>Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 14 disturbed rounds were left out.</sub>
+<sub>Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 14 disturbed rounds were left out.</sub>
 
 Not measured:
 
@@ -72,7 +72,7 @@ Not measured:
 | `M=2048 N=4096 bfloat16` | backward | 211 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.95× (0.94 to 0.96) slower | 1.00× (0.99 to 1.01) | 100 µs | 48% | same |
 | `M=2048 N=16384 bfloat16` | backward | 211 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.95× (0.94 to 0.96) slower | 1.00× (0.99 to 1.01) | 100 µs | 48% | same |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 4 disturbed rounds were left out.</sub>
 
 <details><summary>Noise and conditions</summary>
 
@@ -99,7 +99,7 @@ Not measured:
 <details><summary>Proof</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
@@ -130,7 +130,7 @@ Not measured:
 | `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 <details><summary>Noise and conditions</summary>
 
@@ -161,7 +161,7 @@ Not measured:
 <details><summary>Proof</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
@@ -190,7 +190,7 @@ Not measured:
 | `M=2048 N=4096 bfloat16` | backward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | backward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 4 disturbed rounds were left out.</sub>
 
 <details><summary>Noise and conditions</summary>
 
@@ -217,7 +217,7 @@ Not measured:
 <details><summary>Proof</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
@@ -300,7 +300,7 @@ def test_a_wrong_kernel_comes_before_its_speed() -> None:
 | `rms_norm` | backward | 2 | 1.60× (1.59 to 1.61) | -25% | faster |
 | `rms_norm` | full | 2 | 1.40× (1.39 to 1.41) | -25% | faster |
 
-<sub>Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 10 disturbed rounds were left out.</sub>
+<sub>Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 10 disturbed rounds were left out.</sub>
 
 ▸ layer&#95;norm: every size
 
@@ -353,7 +353,7 @@ def test_a_host_at_fault_is_not_the_kernels_fault() -> None:
 def test_a_pull_request_that_moved_while_it_was_measured() -> None:
     body = report_comment(ReportUpdate(MEASURE), BENCH_DONE, LINKS, moved_to=OTHER)
     assert body.splitlines()[3] == snapshot(
-        "**The pull request has moved on:** this is about [`1f2e3d4c5b6a`](https://github.com/octo-org/library/commit/1f2e3d4c5b6a79880011223344556677889900aa), and its head is [`9f8e7d6c5b4a`](https://github.com/octo-org/library/commit/9f8e7d6c5b4a39281706f5e4d3c2b1a098765432) now. `/kernel bench` looks at that one."
+        '**The pull request has moved on:** this is about [`1f2e3d4c5b6a`](https://github.com/octo-org/library/commit/1f2e3d4c5b6a79880011223344556677889900aa), and its head is now [`9f8e7d6c5b4a`](https://github.com/octo-org/library/commit/9f8e7d6c5b4a39281706f5e4d3c2b1a098765432). `/kernel bench` runs on that one.'
     )
     same = report_comment(ReportUpdate(MEASURE), BENCH_DONE, LINKS, moved_to=BENCH_DONE.request.head_sha)
     assert "moved on" not in same
@@ -373,11 +373,11 @@ def test_the_status_of_a_bench() -> None:
 <!-- kernelsmith:job=j7k2 kind=status -->\
 """)
     assert status_comment(BENCH_DONE, LINKS) == snapshot("""\
-**The bench of this pull request is done**: the report stands below.
+**The bench of this pull request is done**: see the report below.
 
-**Next:** nothing; the report says what it means.
+**Next:** nothing; the report explains the result.
 
-- ✅ **measure**: find the kernels that are touched, and compare each on both commits
+- ✅ **measure**: find the touched kernels, and compare each on both commits
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
 
@@ -387,10 +387,10 @@ def test_the_status_of_a_bench() -> None:
         BENCH_DONE, request=replace(BENCH_DONE.request, kernels=("rms_norm", "geglu"), kernel="rms_norm,geglu")
     )
     assert status_comment(named, LINKS).splitlines()[0] == snapshot(
-        "**The bench of `rms_norm`, `geglu` is done**: the report stands below."
+        "**The bench of `rms_norm`, `geglu` is done**: see the report below."
     )
     assert status_comment(replace(named, state=JobState.cancelled), LINKS).splitlines()[2] == snapshot(
-        "**Next:** nothing; `/kernel retry` goes on from where it was, a new `/kernel bench` starts afresh."
+        "**Next:** nothing; `/kernel retry` resumes it, a new `/kernel bench` starts over."
     )
 
 

@@ -40,7 +40,7 @@ def profiled(**changes: object) -> str:
 def test_the_profile_of_a_kernel() -> None:
     assert profiled() == snapshot("""\
 **`rms_norm` is memory-bound in forward, latency-bound in backward on NVIDIA H200:** forward reaches 50%, backward reaches 50% of the speed that the hardware allows.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.
+**Next:** look at it, and reply `/kernel approve abc012345678` here, or `/kernel revise` with what should change.
 
 Goal: speed, of both passes, until `forward < 0.1 ms @ N=4096`.
 
@@ -53,7 +53,7 @@ Goal: speed, of both passes, until `forward < 0.1 ms @ N=4096`.
 | `M=2048 N=4096 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 4 disturbed rounds were left out.</sub>
 
 <details><summary>Noise and conditions</summary>
 
@@ -100,7 +100,7 @@ These would be tried, in this order:
 <details><summary>Proof of v0</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
@@ -139,7 +139,7 @@ def reference(a, b):
 <sub>Limits of NVIDIA H200: 4240 GB/s, 740 TFLOP/s in matrix products, 60 TFLOP/s otherwise; measured in the same run.</sub>
 
 - `/kernel approve abc012345678`: the strategies are tried in this order, each proved and measured against v0.
-- `/kernel revise`: the profile is made again; a Python block in your words replaces the problem. This was attempt 1 of 5.
+- `/kernel revise`: the profile runs again; a Python block in your words replaces the problem. This was attempt 1 of 5.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
 
@@ -163,7 +163,7 @@ Goal: speed, of both passes, until `forward < 0.1 ms @ N=4096`.
 | `M=2048 N=4096 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 4 disturbed rounds were left out.</sub>
 
 ▸ Noise and conditions
 
@@ -196,7 +196,7 @@ def test_a_profile_without_a_gpu_and_without_counters() -> None:
     )
     assert folded(profiled(profile=predicted, benchmark=NOTHING_TIMED, target=None)) == snapshot("""\
 **`rms_norm` is memory-bound on NVIDIA H200:** by its bytes and operations, since no GPU was there to time it.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.
+**Next:** look at it, and reply `/kernel approve abc012345678` here, or `/kernel revise` with what should change.
 
 Goal: speed, of both passes.
 
@@ -226,7 +226,7 @@ Nsight Compute was not used: `ncu` is not on this host: install Nsight Compute.
 <sub>Limits of NVIDIA H200: 4240 GB/s, 740 TFLOP/s in matrix products, 60 TFLOP/s otherwise; by the maker's data sheet.</sub>
 
 - `/kernel approve abc012345678`: the strategies are tried in this order, each proved and measured against v0.
-- `/kernel revise`: the profile is made again; a Python block in your words replaces the problem. This was attempt 1 of 5.
+- `/kernel revise`: the profile runs again; a Python block in your words replaces the problem. This was attempt 1 of 5.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
 
@@ -237,7 +237,7 @@ Nsight Compute was not used: `ncu` is not on this host: install Nsight Compute.
 def test_a_kernel_that_does_not_compute_what_its_problem_says() -> None:
     assert gist(profiled(verdict=WRONG)) == snapshot("""\
 **`rms_norm` does not compute what its problem says:** a gradient is wrong.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.\
+**Next:** look at it, and reply `/kernel approve abc012345678` here, or `/kernel revise` with what should change.\
 """)
 
 
@@ -250,7 +250,7 @@ def test_what_stands_and_is_imprecise_is_profiled_with_what_it_errs() -> None:
     assert "\n".join(lines[told : told + 3]) == snapshot("""\
 **What stands today errs by more than a new kernel would be allowed**, not by so much that it computes something else. It is measured as it is, and a variant may err as much and no more. Two runs of it on the same inputs do not agree bit by bit.
 
-- gradient of b errs by 0.0071, where 0.0063 is allowed (`N=8 C=512 S=512 bfloat16`)\
+- gradient of b: error 0.0071, allowed 0.0063 (`N=8 C=512 S=512 bfloat16`)\
 """)
     assert "What stands today errs" not in profiled()
 

@@ -39,7 +39,7 @@ from workers.history import KernelState, Testbed
 
 def test_help() -> None:
     assert help_text() == snapshot("""\
-**A line that starts with `/kernel` is a command.** For one of them in full: `/kernel help create`.
+**A line that starts with `/kernel` is a command.** `/kernel help create` explains one of them in full.
 
 | command | what it does |
 | --- | --- |
@@ -63,7 +63,7 @@ def test_help() -> None:
 | `/kernel revise TEXT` | Have the stage before the checkpoint done again, with your words as feedback. |
 | `/kernel help [VERB]` | Show the commands, or one of them in full. |
 
-Commands in code blocks, quotes and HTML are only text. Of more than 5 commands in one comment none is carried out. They need write permission, or a line in `.github/kernelsmith.toml`.\
+Commands in code blocks, quotes and HTML are only text. A comment with more than 5 commands is not carried out. Commands need write permission, or a line in `.github/kernelsmith.toml`.\
 """)
     assert help_text(Verb.create) == snapshot("""\
 **create**: Write, prove and measure a new kernel, on a pull request.
@@ -85,7 +85,7 @@ Commands in code blocks, quotes and HTML are only text. Of more than 5 commands 
 - `--auto`: do not stop for reviews; the pull request stays open all the same
 - `--dry-run`: say what would be done, and what it may take at most, and start nothing
 
-Below it may stand a fenced Python block that holds the problem, or words where a model is configured.
+May be followed by a fenced Python block that holds the problem, or words where a model is configured.
 
 Example: `/kernel create reglu --layout liger`\
 """)
@@ -94,7 +94,7 @@ Example: `/kernel create reglu --layout liger`\
 
 def test_an_empty_create_and_words_say_what_to_paste() -> None:
     assert reply_empty_create("reglu") == snapshot('''\
-Nothing says yet what `reglu` should compute. Paste this with your own code in it:
+The command does not say what `reglu` should compute. Paste this with your own code:
 
 ````markdown
 /kernel create reglu
@@ -116,7 +116,7 @@ WORKLOADS = [{"T": 4096, "I": 14336}, {"T": 2048, "I": 11008}]
 `reference` computes in plain PyTorch what the kernel should; `INPUTS` names each tensor's dimensions, outermost first; `WORKLOADS` gives the sizes to measure. A KernelBench file (`class Model`, `get_inputs()`, `get_init_inputs()`) works too, and so does `from PATH` for a file of this repository.\
 ''')
     assert reply_words_without_model("reglu").split("\n")[0] == snapshot(
-        "Words need a model author, and none is configured here; the compiler author works from code. For `reglu`, paste this with your own code in it:"
+        "A description in words needs a language model, and none is configured here; the compiler works from code. For `reglu`, paste this with your own code:"
     )
 
 
@@ -139,7 +139,7 @@ def test_permission() -> None:
 
 def test_what_cannot_become_a_job() -> None:
     assert reply_limit("jobs a day for one person", 20, 20, "after 2026-05-05 10:00 UTC") == snapshot(
-        "The limit is reached: 20 of 20 jobs a day for one person. Nothing was done. The command may be given again after 2026-05-05 10:00 UTC; the limits stand in `.github/kernelsmith.toml` on the default branch."
+        "The limit is reached: 20 of 20 jobs a day for one person. Nothing was done. The command can be given again after 2026-05-05 10:00 UTC; limits are set in `.github/kernelsmith.toml` on the default branch."
     )
     assert reply_unreadable_link("https://github.com/o/l/blob/main/a.py", "404") == snapshot(
         "`https://github.com/o/l/blob/main/a.py` could not be read (404). Check that the file is there at that commit and that the bot may read the repository, or paste the code as a fenced Python block."
@@ -148,7 +148,7 @@ def test_what_cannot_become_a_job() -> None:
         "`.github/kernelsmith.toml` on the default branch, line 3: unknown key `layuot`. Nothing was done. **Next:** Did you mean `layout`?"
     )
     assert reply_moved("1" * 40, "2" * 40) == snapshot(
-        "The pull request moved from `111111111111` to `222222222222` after this command, so nothing was done. Give it again if it is meant for the new commit."
+        "The pull request moved from `111111111111` to `222222222222` after this command, so nothing was done. Give it again if you mean the new commit."
     )
     failure = Failure(FailureCode.environment, "the snapshot could not be read", "Retry the job.", log="@octocat")
     assert reply_failure(failure) == snapshot("""\
@@ -173,12 +173,12 @@ def test_decisions() -> None:
         )
 
     assert told(DecisionOutcome.accepted) == snapshot("Approved: `generate` is done.")
-    assert told(DecisionOutcome.accepted, Decision.revise) == snapshot("Understood: `generate` is done again.")
+    assert told(DecisionOutcome.accepted, Decision.revise) == snapshot('Understood: `generate` runs again.')
     assert told(DecisionOutcome.stale) == snapshot(
-        "That was for commit `abcdef123456`, and the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, and then say `/kernel approve 1f2e3d4c5b6a`."
+        "That was about commit `abcdef123456`, but the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, then reply `/kernel approve 1f2e3d4c5b6a`."
     )
     assert told(DecisionOutcome.attempts_used, Decision.revise) == snapshot(
-        "`generate` was done as often as it may be, so it is not done again. Approve what is there, cancel with `/kernel cancel`, or give a new `/kernel create`."
+        "`generate` has used all its attempts, so it does not run again. Approve the result, cancel with `/kernel cancel`, or give a new `/kernel create`."
     )
     assert told(DecisionOutcome.duplicate) is None
     assert reply_decision(DecisionResult(DecisionOutcome.nothing_waits), Decision.approve, SHA, DONE) == snapshot(
@@ -203,7 +203,7 @@ There is no job `@x` in this repository.
         "No job belongs to this conversation, so there is nothing to cancel. `/kernel create NAME` starts one."
     )
     assert reply_which_job(Verb.retry, (STOPPED, job(JobState.queued, job_id="k8"))) == snapshot("""\
-More than one job belongs to this conversation. Say which, such as `/kernel retry j7k2`:
+More than one job belongs to this conversation. Name one, such as `/kernel retry j7k2`:
 
 - `j7k2`: `reglu`, it stopped in validate
 - `k8`: `reglu`, it is queued\
@@ -214,7 +214,7 @@ More than one job belongs to this conversation. Say which, such as `/kernel retr
 """)
     assert reply_jobs([]) == snapshot("No job belongs to this conversation. `/kernel create NAME` starts one.")
     assert reply_known(WAITING, LINKS) == snapshot(
-        "This is job [`j7k2`](https://bot.example/jobs/j7k2) already: analyze waits for a review."
+        'This is already job [`j7k2`](https://bot.example/jobs/j7k2): analyze waits for a review.'
     )
 
 
@@ -229,7 +229,7 @@ def test_cancel_and_retry() -> None:
         "Only a job that stopped can be retried, and job `j7k2` did not: analyze waits for a review."
     )
     assert reply_retry(job(JobState.cancelled), done=False) == snapshot(
-        "Job `j7k2` was cancelled and cannot go on. Give a new `/kernel create`."
+        "Job `j7k2` was cancelled and cannot be resumed. Give a new `/kernel create`."
     )
 
 
@@ -273,7 +273,7 @@ Jobs:
 - [`j7k2`](https://bot.example/jobs/j7k2): `reglu`, waits for a review of analyze, on [pull request 13](https://github.com/octo-org/library/pull/13)\
 """)
     assert reply_explain("reglu", (), [], 0) == snapshot("""\
-Nothing is known of `reglu`: no job was about it, and no night measured it.
+Nothing is known about `reglu`: no job was about it, and no night measured it.
 
 `/kernel nightly reglu` measures it, if the repository has it.\
 """)

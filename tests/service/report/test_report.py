@@ -29,7 +29,7 @@ URLS = {"speed.png": "https://github.com/octo-org/library/raw/0123456/speed.png"
 def test_a_measured_kernel() -> None:
     assert report_comment(ReportUpdate(VALIDATED), DONE, LINKS, URLS) == snapshot("""\
 **`reglu` is proved and passes the library's tests.** Of 2 measurements on NVIDIA H200, against the best baseline: faster on 1, same on 1, geometric mean 1.12×.
-**Next:** merge [pull request 13](https://github.com/octo-org/library/pull/13) when you are content. The bot never merges.
+**Next:** merge [pull request 13](https://github.com/octo-org/library/pull/13) when you are satisfied. The bot never merges.
 
 | workload | pass | kernel | eager | torch.compile | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -43,7 +43,7 @@ def test_a_measured_kernel() -> None:
 <details><summary>Proof</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
 
@@ -111,7 +111,7 @@ kernelsmith create problem.py --name reglu --repo . --auto
 def test_a_kernel_that_only_the_interpreter_ran() -> None:
     assert report_comment(ReportUpdate(INTERPRETED), DONE, LINKS) == snapshot("""\
 **`reglu` is proved in Triton's interpreter and passes the library's tests.** Speed is only predicted, from the roofline of NVIDIA H200: nothing was timed.
-**Next:** merge [pull request 13](https://github.com/octo-org/library/pull/13) when you are content. The bot never merges.
+**Next:** merge [pull request 13](https://github.com/octo-org/library/pull/13) when you are satisfied. The bot never merges.
 
 | workload | pass | kernel, predicted | least time | bytes to move |
 | --- | --- | ---: | ---: | ---: |
@@ -122,10 +122,10 @@ def test_a_kernel_that_only_the_interpreter_ran() -> None:
 <details><summary>Proof</summary>
 
 - 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
+- Kernels that ran: `_reglu_forward`, `_reglu_backward`.
 - Two runs agree bit for bit.
 - Peak memory: 3.00 MiB forward, 5.00 MiB backward.
-- Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the compiled code.
+- Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code.
 
 <details><summary>All checks</summary>
 
@@ -196,7 +196,7 @@ E   AssertionError: 0.5 != 0.25
 def test_a_cancelled_job() -> None:
     assert report_comment(ReportUpdate(cancelled_by="octocat"), DONE, LINKS) == snapshot("""\
 **`reglu` was cancelled** by `octocat`; what was pushed stays.
-**Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel create` starts afresh.
+**Next:** nothing. `/kernel retry` resumes it; a new `/kernel create` starts over.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -207,7 +207,7 @@ def test_a_cancelled_job() -> None:
 def test_the_end_without_a_new_report() -> None:
     assert report_comment(ReportUpdate(), DONE, LINKS) == snapshot("""\
 **`reglu` is done:** every checkpoint was approved.
-**Next:** merge [pull request 13](https://github.com/octo-org/library/pull/13) when you are content. The bot never merges.
+**Next:** merge [pull request 13](https://github.com/octo-org/library/pull/13) when you are satisfied. The bot never merges.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 

@@ -23,7 +23,7 @@ def test_a_queued_job_says_its_place_and_the_wait() -> None:
 
 - ⬜ **analyze**: find and trace the problem, write the kernel profile
 - ⬜ **generate**: write the kernel and prove it against the reference
-- ⬜ **validate**: the library's own checks and tests, the benchmark, the report
+- ⬜ **validate**: run the library's own checks and tests, benchmark, write the report
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat`</sub>
 
@@ -47,7 +47,7 @@ def test_a_running_job_says_what_runs_now() -> None:
 
 - ✅ **analyze**: find and trace the problem, write the kernel profile
 - ⏳ **generate** (2 attempts): proving on 24 workloads
-- ⬜ **validate**: the library's own checks and tests, the benchmark, the report
+- ⬜ **validate**: run the library's own checks and tests, benchmark, write the report
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -81,7 +81,7 @@ def test_a_job_whose_gpu_host_is_unusable_says_which_and_why() -> None:
     waiting = job(JobState.running, runs, no_host_since=since, host_trouble="gpu-1/7: the disk is full")
     line = next(line for line in status_comment(waiting, LINKS).splitlines() if line.startswith("**Now:**"))
     assert (
-        "since 2026-01-02 03:04 UTC, and one declined it, `gpu-1/7: the disk is full`. What is finished is kept" in line
+        "since 2026-01-02 03:04 UTC, and one declined it, `gpu-1/7: the disk is full`. Finished work is kept" in line
     )
     assert "`/kernel cancel` ends it" in line
 
@@ -91,7 +91,7 @@ def test_a_job_that_lost_its_hosts_again_and_again_says_how_often_and_what_to_do
     runs = attempt(StageName.generate, StageState.running, note="proving on 24 workloads")
     text = status_comment(job(JobState.running, runs, losses=times), LINKS)
     assert "proving on 24 workloads" in text
-    told = f"The host that worked on this was lost {times} times. What is finished is kept, and it is tried again"
+    told = f"The host that worked on this was lost {times} times. Finished work is kept, and the rest is retried"
     assert (told in text) == (times >= 3)
     assert ("`/kernel cancel` ends it" in text) == (times >= 3)
 
@@ -104,7 +104,7 @@ def test_a_waiting_job_says_who_acts_next() -> None:
 
 - 👀 **analyze**: find and trace the problem, write the kernel profile
 - ⬜ **generate**: write the kernel and prove it against the reference
-- ⬜ **validate**: the library's own checks and tests, the benchmark, the report
+- ⬜ **validate**: run the library's own checks and tests, benchmark, write the report
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -145,11 +145,11 @@ def test_a_finished_job_points_to_its_pull_request() -> None:
     assert status_comment(DONE, LINKS) == snapshot("""\
 **`reglu` is done**: see [pull request 13](https://github.com/octo-org/library/pull/13).
 
-**Next:** merge it when you are content. The bot never merges.
+**Next:** merge it when you are satisfied. The bot never merges.
 
 - ✅ **analyze**: find and trace the problem, write the kernel profile
 - ✅ **generate**: write the kernel and prove it against the reference
-- ✅ **validate**: the library's own checks and tests, the benchmark, the report
+- ✅ **validate**: run the library's own checks and tests, benchmark, write the report
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -165,11 +165,11 @@ def test_a_cancelled_job_says_what_it_leaves() -> None:
     assert status_comment(cancelled, LINKS) == snapshot("""\
 **`reglu` was cancelled.**
 
-**Next:** nothing; nothing was pushed. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.
+**Next:** nothing; nothing was pushed. `/kernel retry` resumes it, a new `/kernel create` starts over.
 
 - ⏹️ **analyze**: find and trace the problem, write the kernel profile
 - ⬜ **generate**: write the kernel and prove it against the reference
-- ⬜ **validate**: the library's own checks and tests, the benchmark, the report
+- ⬜ **validate**: run the library's own checks and tests, benchmark, write the report
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat`</sub>
 

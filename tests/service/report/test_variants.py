@@ -45,7 +45,7 @@ def optimized(**changes: object) -> str:
 def test_the_variants_of_a_kernel() -> None:
     assert optimized() == snapshot("""\
 **Of 3 variants of `rms_norm`, `v1` is 1.35× as fast as v0 on NVIDIA H200:** Settings by size.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.
+**Next:** look at it, and reply `/kernel approve abc012345678` here, or `/kernel revise` with what should change.
 
 | variant | from | strategy | outcome | forward | backward | full | memory | score | why |
 | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
@@ -75,7 +75,7 @@ Verdict: values and gradients match the reference.
 | `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 | `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 6 disturbed rounds were left out.</sub>
 
 </details>
 
@@ -96,7 +96,7 @@ Verdict: values and gradients match the reference.
 | `M=2048 N=4096 bfloat16` | backward | 211 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.95× (0.94 to 0.96) slower | 1.00× (0.99 to 1.01) | 100 µs | 48% | same |
 | `M=2048 N=16384 bfloat16` | backward | 211 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.95× (0.94 to 0.96) slower | 1.00× (0.99 to 1.01) | 100 µs | 48% | same |
 
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
+<sub>Medians. The floor is the least time that the hardware allows. Host is the host's time to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). A kernel is called faster or slower only beyond 1% and beyond this noise. 4 disturbed rounds were left out.</sub>
 
 </details>
 
@@ -132,7 +132,7 @@ def test_variants_without_a_gpu() -> None:
     variants = tuple(replace(variant, rows=(), breaches=(), reason=None) for variant in (V1, V2))
     assert folded(optimized(predicted=True, variants=variants)) == snapshot("""\
 **Of 2 variants of `rms_norm`, `v1` is predicted to be 1.35× as fast as v0 on NVIDIA H200:** Settings by size.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.
+**Next:** look at it, and reply `/kernel approve abc012345678` here, or `/kernel revise` with what should change.
 
 No GPU was there: nothing was timed, and every gain is only predicted, from the roofline of NVIDIA H200.
 
