@@ -170,7 +170,7 @@ def moved(what: str) -> GiveUpError:
         Failure(
             FailureCode.moved,
             f"{what} while the job was running; what is there now stays as it is",
-            "Take the branch over by hand, or use `/kernel retry`: the job then starts over, on a branch of its own.",
+            "Take the branch over by hand, or use `/kernel retry`: the job then starts over, on a new branch.",
         )
     )
 

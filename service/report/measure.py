@@ -94,7 +94,7 @@ def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
         tail = "" if kernels.slower or kernels.larger or not kernels.faster else "; nothing is slower"
         return f"**Compared with {against}:** {'; '.join(parts)}{tail}.{_left(kernels)}"
     if not kernels.timed and kernels.predicted:
-        return f"**Nothing was timed:** no GPU was there, so nothing is known of the speed against {against}."
+        return f"**Nothing was timed:** no GPU was there, so nothing is known about the speed against {against}."
     if not kernels.timed:
         return f"**Nothing could be measured** against {against}: {_first_reason(kernels)}"
     measurements = sum(len(k.benchmark.rows) for k in kernels.timed if k.benchmark)

@@ -86,7 +86,7 @@ def test_a_dry_run_of_a_night_names_its_budget_and_kernels_that_are_not_there(op
 **Nothing was started.** `/kernel nightly` would take `geglu`, `no_such_kernel` at commit `COMMIT1`.
 
 - Result: nothing is pushed.
-- GPU: no kernel is begun after 120 GPU minutes of all that it runs.
+- GPU: no kernel is started after 120 GPU minutes in total.
 - Language models: none is used.
 
 **Missing:**

@@ -216,13 +216,13 @@ def test_what_a_person_pushed_stays_and_retry_starts_over_on_another_branch(talk
     assert talk.hub.head(REPOSITORY, first.branch) == theirs
     assert talk.read(talk.pull()) == snapshot("""\
 **`reglu` stopped in generate:** somebody pushed to the branch `kernelsmith/reglu-JOB1` while the job was running; what is there now stays as it is.
-**Next:** Take the branch over by hand, or use `/kernel retry`: the job then starts over, on a branch of its own.
+**Next:** Take the branch over by hand, or use `/kernel retry`: the job then starts over, on a new branch.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
     assert talk.glance(number) == snapshot("""\
 **`reglu` stopped in generate:** somebody pushed to the branch `kernelsmith/reglu-JOB1` while the job was running; what is there now stays as it is.
-**Next:** Take the branch over by hand, or use `/kernel retry`: the job then starts over, on a branch of its own.\
+**Next:** Take the branch over by hand, or use `/kernel retry`: the job then starts over, on a new branch.\
 """)
     talk.say(talk.pull(), "/kernel retry")
     talk.settle()

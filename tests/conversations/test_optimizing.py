@@ -189,7 +189,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
-            "Understood: `optimize` is done again.",
+            "Understood: `optimize` runs again.",
         ]
     )
     assert {branch: sha for branch, sha in talk.hub.branches(REPOSITORY).items() if branch in before} == before

@@ -237,7 +237,7 @@ def test_a_comment_may_approve_and_revise_where_github_refuses_a_review(waiting:
     waiting.settle()
     assert [body.splitlines()[0] for body in waiting.heard(waiting.pull())] == snapshot(
         [
-            "Understood: `generate` is done again.",
+            "Understood: `generate` runs again.",
             "**`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.",
         ]
     )

@@ -325,7 +325,7 @@ kernelsmith compare --repo . --against main
 def test_without_a_gpu_nothing_is_said_of_speed() -> None:
     interpreted = replace(VERDICT, interpreted=True)
     assert folded(bench(replace(RMS, benchmark=NOTHING_TIMED, verdict=interpreted))) == snapshot("""\
-**Nothing was timed:** no GPU was there, so nothing is known of the speed against the merge base with main.
+**Nothing was timed:** no GPU was there, so nothing is known about the speed against the merge base with main.
 **Next:** give the command on an installation with a GPU; `/kernel verify` proves the values without one.
 
 ▸ rms&#95;norm: every size
