@@ -187,9 +187,7 @@ def suite(
     from workers.contracts import problem_set
 
     if author != "compiler":
-        raise typer.BadParameter(
-            "a model is used only within a job; by hand use `compiler`", param_hint="--author"
-        )
+        raise typer.BadParameter("a model is used only within a job; by hand use `compiler`", param_hint="--author")
     with reporting(kernels=True):
         entries = byhand.suite(folder, out, jobs, limit_s, lambda path: kernel_name(path, None), say)
     (out / "report.json").write_text(json.dumps(problem_set.report(entries), indent=1) + "\n", encoding="utf-8")

@@ -203,9 +203,7 @@ def _named(repo: Path | None, repository: str | None) -> str:
         UserFacingError: neither or both are named, or the checkout is none.
     """
     if (repo is None) == (repository is None):
-        raise UserFacingError(
-            Failure(FailureCode.problem, "give either --repo CHECKOUT or --repository owner/name")
-        )
+        raise UserFacingError(Failure(FailureCode.problem, "give either --repo CHECKOUT or --repository owner/name"))
     return _opened(repo) or repository or ""
 
 

@@ -142,7 +142,7 @@ def optimize(
 ) -> None:
     """Make a kernel of a checkout faster or smaller, and prove it.
 
-    Exit 0 done (also where nothing is better than the existing kernel), 1 the job stopped, 2 refused, 3 the environment is at fault.
+    Exit 0 done (also if nothing beats the existing kernel), 1 the job stopped, 2 refused, 3 the environment is at fault.
     """
     from service.local.asking import LocalJob
 

@@ -180,9 +180,7 @@ def _evidence(evidence: Evidence) -> str:
     text = f"**{inline(evidence.check, 60)}**: {sentence(evidence.message)}"
     log = code_block(evidence.log, "text", 4_000) if evidence.log and evidence.log.strip() else ""
     place = f"({', '.join(where)})" if where else ""
-    return paragraphs(
-        " ".join(part for part in (text, place, "; ".join(numbers)) if part), folded("Output", log)
-    )
+    return paragraphs(" ".join(part for part in (text, place, "; ".join(numbers)) if part), folded("Output", log))
 
 
 MAX_CASES = 40

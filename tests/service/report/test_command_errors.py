@@ -73,7 +73,7 @@ Some lines of this comment could not be carried out:
 
 def test_too_many_commands_and_a_quote() -> None:
     assert wrong(*["status"] * 10) == snapshot(
-        'This comment has 10 commands, and at most 5 are accepted in one. None was carried out; split them over several comments.'
+        "This comment has 10 commands, and at most 5 are accepted in one. None was carried out; split them over several comments."
     )
     assert reply_command_errors(parse_comment("> you said\n/kernel cancel").errors) == snapshot(
         "`/kernel cancel`: this line belongs to the quote above it, so it was not carried out. Put an empty line before it."

@@ -353,7 +353,7 @@ def test_a_host_at_fault_is_not_the_kernels_fault() -> None:
 def test_a_pull_request_that_moved_while_it_was_measured() -> None:
     body = report_comment(ReportUpdate(MEASURE), BENCH_DONE, LINKS, moved_to=OTHER)
     assert body.splitlines()[3] == snapshot(
-        '**The pull request has moved on:** this is about [`1f2e3d4c5b6a`](https://github.com/octo-org/library/commit/1f2e3d4c5b6a79880011223344556677889900aa), and its head is now [`9f8e7d6c5b4a`](https://github.com/octo-org/library/commit/9f8e7d6c5b4a39281706f5e4d3c2b1a098765432). `/kernel bench` runs on that one.'
+        "**The pull request has moved on:** this is about [`1f2e3d4c5b6a`](https://github.com/octo-org/library/commit/1f2e3d4c5b6a79880011223344556677889900aa), and its head is now [`9f8e7d6c5b4a`](https://github.com/octo-org/library/commit/9f8e7d6c5b4a39281706f5e4d3c2b1a098765432). `/kernel bench` runs on that one."
     )
     same = report_comment(ReportUpdate(MEASURE), BENCH_DONE, LINKS, moved_to=BENCH_DONE.request.head_sha)
     assert "moved on" not in same

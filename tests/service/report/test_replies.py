@@ -173,7 +173,7 @@ def test_decisions() -> None:
         )
 
     assert told(DecisionOutcome.accepted) == snapshot("Approved: `generate` is done.")
-    assert told(DecisionOutcome.accepted, Decision.revise) == snapshot('Understood: `generate` runs again.')
+    assert told(DecisionOutcome.accepted, Decision.revise) == snapshot("Understood: `generate` runs again.")
     assert told(DecisionOutcome.stale) == snapshot(
         "That was about commit `abcdef123456`, but the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, then reply `/kernel approve 1f2e3d4c5b6a`."
     )
@@ -214,7 +214,7 @@ More than one job belongs to this conversation. Name one, such as `/kernel retry
 """)
     assert reply_jobs([]) == snapshot("No job belongs to this conversation. `/kernel create NAME` starts one.")
     assert reply_known(WAITING, LINKS) == snapshot(
-        'This is already job [`j7k2`](https://bot.example/jobs/j7k2): analyze waits for a review.'
+        "This is already job [`j7k2`](https://bot.example/jobs/j7k2): analyze waits for a review."
     )
 
 

@@ -80,9 +80,7 @@ def test_a_job_whose_gpu_host_is_unusable_says_which_and_why() -> None:
     since = "2026-01-02T03:04:05.678+00:00"
     waiting = job(JobState.running, runs, no_host_since=since, host_trouble="gpu-1/7: the disk is full")
     line = next(line for line in status_comment(waiting, LINKS).splitlines() if line.startswith("**Now:**"))
-    assert (
-        "since 2026-01-02 03:04 UTC, and one declined it, `gpu-1/7: the disk is full`. Finished work is kept" in line
-    )
+    assert "since 2026-01-02 03:04 UTC, and one declined it, `gpu-1/7: the disk is full`. Finished work is kept" in line
     assert "`/kernel cancel` ends it" in line
 
 
