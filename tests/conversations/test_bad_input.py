@@ -186,7 +186,7 @@ The problem cannot be used: there is no `reference` in the problem. Nothing was 
         pytest.param(
             "\n".join(["/kernel status"] * 10),
             snapshot(
-                "There are 10 commands, and at most 5 are accepted in one. None was carried out; split them over several comments."
+                "This comment has 10 commands, and at most 5 are accepted in one. None was carried out; split them over several comments."
             ),
             id="ten commands",
         ),

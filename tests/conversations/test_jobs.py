@@ -197,7 +197,7 @@ def test_the_same_kernel_twice_is_answered_with_the_job_that_is_there(talk: Talk
     talk.skip(talk.pull())
     other = talk.ask(create("reglu", REGLU), by="second")
     assert talk.read(other) == snapshot(
-        "This is job [`JOB1`](https://bot.example/jobs/JOB1) already: analyze waits for a review."
+        "This is already job [`JOB1`](https://bot.example/jobs/JOB1): analyze waits for a review."
     )
     assert talk.job().state is JobState.waiting
 

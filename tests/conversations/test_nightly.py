@@ -61,7 +61,7 @@ def night(talk: Talk, number: int, times_us: float, line: str = "", **answers: A
     talk.say(number, "/kernel nightly geglu")
     talk.settle()
     said = [folded(body).split("\n\n▸")[0] for body in talk.heard(number)]
-    (report,) = [body for body in said if not body.startswith(("**The nightly", "This is job"))]
+    (report,) = [body for body in said if not body.startswith(("**The nightly", "This is already job"))]
     return report
 
 

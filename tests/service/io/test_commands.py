@@ -51,7 +51,7 @@ BAD_INPUT = (
     ("/kernel approve abcdef1", "nothing to approve"),
     ("/kernel revise make it faster", "nothing to revise"),
     ("/kernel cancel nosuchjob", "There is no job `nosuchjob`"),
-    ("\n".join(["/kernel status"] * 10), "There are 10 commands in this comment"),
+    ("\n".join(["/kernel status"] * 10), "This comment has 10 commands"),
 )
 
 
@@ -324,7 +324,7 @@ def test_an_edit_that_replaces_a_command_gives_another_one(bench: Bench) -> None
 def test_the_same_kernel_is_not_made_twice_at_a_time(bench: Bench) -> None:
     assert say(bench, CREATE) == []
     (reply,) = say(bench, CREATE, by="second")
-    assert "This is job" in reply
+    assert "This is already job" in reply
     assert len(bench.jobs()) == 1
 
 

@@ -121,7 +121,7 @@ def test_a_cancelled_job_goes_on_by_retry(bench: Bench) -> None:
     bench.say(number, "/kernel cancel")
     bench.settle()
     assert bench.job().state is JobState.cancelled
-    assert "`/kernel retry` goes on" in last(bench, number, MessageKind.report)
+    assert "`/kernel retry` resumes" in last(bench, number, MessageKind.report)
     bench.say(number, "/kernel retry")
     bench.settle()
     assert bench.job().state is JobState.waiting
