@@ -80,7 +80,7 @@ def test_it_is_committed_to_a_branch_or_only_said(checkout: Path) -> None:
     assert git(checkout, "branch", "--list", PAGES_BRANCH) == ""
     assert run("knowledge", "--repo", checkout, "--local").exit_code == 0
     assert git(checkout, "diff", "--name-only", "main", PAGES_BRANCH).splitlines() == [FAILED, HINTS]
-    assert "is there already" not in run("knowledge", "--repo", checkout, "--local").stderr
+    assert "already exists" not in run("knowledge", "--repo", checkout, "--local").stderr
 
 
 def test_a_checkout_of_something_else_is_refused(tmp_path: Path, checkout: Path) -> None:

@@ -80,7 +80,7 @@ def test_what_was_merged_is_there_and_another_one_is_proposed_on_the_old_branch(
     (pull,) = pulls(hub)
     hub.merge(REPOSITORY, pull.number, "somebody")
     there = run("init", "--nightly", "--repository", REPOSITORY)
-    assert there.exit_code == 0 and "is there already" in there.stderr and len(pulls(hub)) == 1
+    assert there.exit_code == 0 and "already exists" in there.stderr and len(pulls(hub)) == 1
     assert "is opened" in run("init", "--nightly", "--repository", REPOSITORY, "--budget", "7").stderr
     assert [one.state for one in pulls(hub)] == ["closed", "open"]
 

@@ -50,7 +50,7 @@ def test_the_same_command_again_changes_nothing(tmp_path: Path) -> None:
     assert run("init", "--nightly", "--local", "--repo", library).exit_code == 0
     assert git(library, "rev-parse", BRANCH) == made
     git(library, "merge", "-q", BRANCH)
-    assert "is there already" in run("init", "--nightly", "--local", "--repo", library).stderr
+    assert "already exists" in run("init", "--nightly", "--local", "--repo", library).stderr
     other = run("init", "--nightly", "--local", "--repo", library, "--budget", "7")
     assert other.exit_code == 0 and "--budget 7 " in git(library, "show", f"{BRANCH}:{PATH}")
 
@@ -84,7 +84,7 @@ def test_the_runtime_of_a_layout_is_committed_to_a_branch_as_the_formatter_of_th
     git(library, "merge", "-q", LAYOUT_BRANCH)
     formatted = subprocess.run([sys.executable, "-m", "ruff", "format", "--check", "--no-cache", library], check=False)
     assert formatted.returncode == 0
-    assert "is there already" in run("init", "--layout", "versioned", "--package", "lab", "--repo", library).stderr
+    assert "already exists" in run("init", "--layout", "versioned", "--package", "lab", "--repo", library).stderr
     options = configured(Checkout(library), "HEAD", JobOptions())
     assert (options.layout, options.conventional_commits) == ("versioned", True)
 

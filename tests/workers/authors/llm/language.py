@@ -57,7 +57,7 @@ def text() -> str:
 def tile_text() -> str:
     """The prompt of cuTile."""
     parts = [
-        "<!-- cutile, version 1 -->",
+        "<!-- cutile, version 2 -->",
         *_instead("cuTile"),
         *_host("cutile", *CUTILE_HOST),
         "",
