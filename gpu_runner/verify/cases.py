@@ -1095,20 +1095,26 @@ class _Plan:
             if place
             and case.content is Content.ordinary
             and case.name not in _NOT_DEALT
-            and not case.echoes
+            and not (case.echoes or case.narrow_grad)
             and all(size > 1 for size in case.size_of.values())
         ]
-        shown = [case.layout for case in cases if all(size > 1 for size in case.size_of.values())]
+        # Other ways to call a function are tried on ordinary values with all gradients.
+        usual = [case for case in cases if case.content is Content.ordinary and not case.narrow_grad]
+        several = [case for case in usual if all(size > 1 for size in case.size_of.values())]
+        shown = [case.layout for case in several]
+        contents = Counter(case.special for case in several)
         kept = _for_dense_kernels(cases)  # with which alone a double backward is tried, too
         for layout in _LAYOUTS:
             double = [p for p in able if shown.count(cases[p].layout) > 1 and p not in kept]
             double.sort(key=lambda p: not _is_dense(cases[p]))
             fit = [p for p in double if layout not in REPEATED or cases[p].special not in (*DATA, Special.triangle)]
-            if layout not in shown and double:
-                place = (fit or double)[-1]
+            spare = [p for p in double if contents[cases[p].special] > 1]  # its rows are like data, as another's are
+            if layout not in shown and (fit or spare):
+                place = (fit or spare)[-1]
                 shown[shown.index(cases[place].layout)] = layout
                 may_raise = cases[place].may_raise or layout is MemoryLayout.shifted
                 special = cases[place].special if fit else Special.none  # what is repeated is not like data
+                contents -= Counter() if fit else Counter([cases[place].special])
                 cases[place] = replace(cases[place], layout=layout, may_raise=may_raise, special=special)
         return cases
 

@@ -84,6 +84,15 @@ def test_each_layout_and_kind_of_index_is_there_where_it_shows_and_labels_are_a_
     assert {case.indices for case in wide} == set(Indices)
 
 
+@given(SEEDS, st.booleans())
+def test_each_layout_is_that_of_a_case_in_which_other_ways_to_call_are_tried(draws: Draws, interpreted: bool) -> None:
+    problem = parse_problem(problem_source("reglu"))
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=interpreted, quick=False, draws=draws)
+    usual = [case for case in cases if case.content is Content.ordinary and not (case.narrow_grad or case.measured)]
+    several = {case.layout for case in usual if all(size > 1 for size in case.size_of.values())}
+    assert {MemoryLayout.apart, MemoryLayout.permuted, MemoryLayout.sliced, MemoryLayout.shifted} <= several
+
+
 @pytest.mark.parametrize("name", ["softmax", "reglu", "rms_norm", "cross_entropy"])
 def test_one_case_has_all_at_odd_offsets_and_columns_of_which_several_are_loaded_at_once(name: str) -> None:
     problem, cases = planned(name, interpreted=False)
