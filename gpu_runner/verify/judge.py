@@ -1219,6 +1219,7 @@ class _Ahead:
             ThreadPoolExecutor(1, "comparing ahead", torch.set_num_threads, (THREADS,)) if has_gpu() else None
         )
         self._compared: dict[Case, Future[ComparedCase]] = {}
+        self._again = set[Case]()  # run with other runs than those that were begun
         self._pool = ThreadPoolExecutor(1, "ahead")
         self._waiting = PriorityQueue[tuple[int, int, Callable[[], None]]]()
         self._numbers = itertools.count()
@@ -1295,13 +1296,13 @@ class _Ahead:
         """
         skipped, reply = self._asked.pop(proof.case, ((), None))
         if reply is None or skipped != call.call.skip:
-            self._compared.pop(proof.case, None)
+            self._again.add(proof.case)
             reply = self._ask(_NEXT, lambda: _run(session, proof, call))
         return reply.result()
 
     def compared(self, proof: Proof) -> Future[ComparedCase] | None:
-        """What comes of comparing what was replied in a case that was begun; None where nobody does."""
-        return self._compared.pop(proof.case, None)
+        """What comes of comparing what was replied in a case that was begun; None where nobody does, or it was run again."""
+        return None if proof.case in self._again else self._compared.pop(proof.case, None)
 
     def _ask(self, turn: int, work: Callable[[], _Answer]) -> Future[_Answer]:
         """Do something in the thread that alone talks to the child."""

@@ -404,7 +404,8 @@ def test_values_of_a_case_that_was_run_ahead_on_a_gpu_are_compared_once(monkeypa
                 assert (early is None) == is_again  # of other runs than those that were compared
                 examined = judge._examined(asked, cast(CaseAnswer, 0), "cuda", NO_PEER, (), compared=early)
                 assert [*map(str, examined.checks)] == [str(Check("values", proof.case.name, True)), str(scale)]
-    assert len(session.asked) == 3 and len(compared) == 3 and compared[-1].case == known[1].case
+    cases = [proof.case for proof in compared]  # the second one's first reply may be compared, for nobody
+    assert len(session.asked) == 3 and cases.count(known[0].case) == 1 and cases[-1] == known[1].case
 
 
 def test_one_case_that_nobody_foresees_is_run_as_it_is_imported_while_the_truth_is_asked_for(

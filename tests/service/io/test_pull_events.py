@@ -247,7 +247,7 @@ def test_an_approval_after_the_end_is_answered_with_the_way_on(bench: Bench, wai
     bench.hub.review(bench.repository, waiting.pull_number or 0, "maintainer", "APPROVE", commit_id=waiting.head_sha)
     bench.settle()
     (told,) = replies(bench, waiting.pull_number or 0, MessageKind.reply)
-    assert "it was cancelled. Nothing was decided. `/kernel retry` goes on" in told
+    assert "it was cancelled. Nothing was decided. `/kernel retry` resumes it" in told
     assert bench.job().state is JobState.cancelled
 
 
