@@ -112,7 +112,7 @@ def load(state: ChildState, request: LoadCandidate, tensors: list[torch.Tensor])
     except Violation as violation:
         if request.mode == EVALUATED and not _is_of_library(violation, request):
             raise
-        _import(state)
+        _import(state, violation)
     return None, []
 
 
@@ -120,8 +120,8 @@ def select(state: ChildState, request: SelectCallable, tensors: list[torch.Tenso
     """Take another callable of the module that was loaded."""
     state.values["loaded"] = replace(state.values["loaded"], symbol=request.symbol)
     state.values["told"] = {}
-    if state.values.get("imported"):
-        _import(state)
+    if why := state.values.get("imported"):
+        _import(state, why)
     elif state.values["evaluator"].broken is not None:
         _evaluate(state, None)
     else:
@@ -165,7 +165,7 @@ def _is_of_library(violation: Violation, request: LoadCandidate) -> bool:
     return request.written is not None and violation.path not in request.written
 
 
-def _import(state: ChildState) -> None:
+def _import(state: ChildState, why: object) -> None:
     """Have CPython carry out the host code from now on."""
     if not state.gpu:
         torch.cuda.device = contextlib.nullcontext  # there is none to make the current one
@@ -177,7 +177,7 @@ def _import(state: ChildState) -> None:
         symbol = getattr(symbol, part)
     state.values["opaque"] = lambda: 0
     _take(state, symbol, native_place(str(state.work)))
-    state.values["imported"] = True
+    state.values["imported"] = str(why)
 
 
 def _take(state: ChildState, symbol: Any, where: Callable[[], tuple[str | None, int | None] | None]) -> None:
@@ -198,15 +198,20 @@ def run(state: ChildState, request: RunCase, tensors: list[torch.Tensor]) -> Ans
     try:
         if request.altered:
             return _run_altered(state, request, tensors)
-        if not request.optional:
-            return _run(state, request, tensors)
-        with decisions.undone_by_errors():
-            return _run(state, request, tensors)
+        with decisions.undone_by_errors() if request.optional else contextlib.nullcontext():
+            answer = _run(state, request, tensors)
+        state.values["evaluated"] = not state.values.get("imported")
+        return answer
     except Violation as violation:
         if state.values.get("imported") or not _is_of_library(violation, state.values["loaded"]):
             raise
-        _import(state)
-        return _run(state, request, tensors)
+        _import(state, violation)
+        try:
+            return _run(state, request, tensors)
+        finally:
+            if state.values.get("evaluated"):  # a call that another one does not hang on led into the library
+                state.values |= {"imported": "", "told": {}}
+                _evaluate(state, None)
 
 
 def _run_altered(state: ChildState, request: RunCase, tensors: list[torch.Tensor]) -> Answer[CaseReply]:
@@ -292,7 +297,7 @@ def _answer(
             ordering=tuple(log.ordering.items()),
             touched=() if call.tolerant else tuple(log.touched),
             untouched=tuple(label for label, value in kept.items() if _is_unaccounted(value, log)),
-            imported=bool(state.values.get("imported")),
+            imported=state.values.get("imported", ""),
             trail=trail,
             decisions=decisions.rows(),
             kernels=decisions.of_kernels() if request.several else KernelOutcomes(),

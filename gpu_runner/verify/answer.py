@@ -80,7 +80,7 @@ class CaseAnswer:
     saved_changed: int = 0  # tensors that autograd saved in a forward, and that the backward changed
     shared: tuple[tuple[str, str], ...] = ()  # pairs of outputs or gradients in the same memory
     changed: tuple[str, ...] = ()  # results of the first run that were others after the later ones
-    imported: bool = False  # CPython carried out the host code
+    imported: str = ""  # why CPython carried out the host code; empty where it was evaluated
     processors: int = 0  # of the GPU, or of the one that it was told of; zero in the interpreter
     asked: bool = False  # it asked about the device in a case that tells of another one
     trail: CaseTrail = field(default_factory=CaseTrail)

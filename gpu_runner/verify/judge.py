@@ -210,7 +210,8 @@ class _Trial:
     findings: list[VerdictFinding] = field(default_factory=list)
     kernels: dict[str, None] = field(default_factory=dict)
     peaks: Peaks = NO_PEAKS
-    imported: bool = False  # CPython carried out the host code, since the library around it cannot be evaluated
+    imported: str = ""  # why CPython carried out the host code of a case: the library around it cannot be evaluated
+    evaluated: bool = False  # another case was evaluated
     refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
     # None where the candidate raised; whether it tells devices apart, which it does not between a GPU and the interpreter.
     trails: list[_Trail] = field(default_factory=list)
@@ -224,6 +225,11 @@ class _Trial:
         False  # of the interpreter beside a GPU: it had cases of its own, enough to see what kernels decide
     )
 
+    @property
+    def is_imported_alone(self) -> bool:
+        """Whether CPython carried out the host code of every case."""
+        return bool(self.imported) and not self.evaluated
+
     def leave(self, proof: Proof, peer: Peer, trail: CaseTrail | None, has_devices: bool) -> None:
         """Add the trail of a case."""
         self.trails.append(one := (proof, peer, trail, has_devices))
@@ -231,7 +237,8 @@ class _Trial:
 
     def decide(self, proof: Proof, peer: Peer, answer: CaseAnswer, child: object = None) -> None:
         """Add how decisions ended in a case; of several children each tells of its own."""
-        self.imported |= answer.imported
+        self.imported = self.imported or answer.imported
+        self.evaluated |= not answer.imported
         self.decided[child] = answer.decided  # which has those before it too
         self.decisions = joined(self.decided.values())
         if proof.case.content is Content.ordinary and all(size > 1 for _, size in proof.case.sizes):
@@ -279,11 +286,12 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
     verdict = _judge_once(request, context, screened=screened)
     if context.seed is not None or not _is_narrow(verdict):
         return verdict
-    context.progress("verify: once more with other draws, since it failed narrowly")
+    first = verdict.evidence[0]
+    what = f"{verdict.status.value}, {first.workload}, {first.output}: {first.message}"
+    context.progress(f"verify: once more with other draws, since it failed narrowly ({what})")
     again = _judge_once(request, context, screened=screened)
     if again.status is not Status.passed:
         return again
-    first = verdict.evidence[0]
     seen = Check("once_more", first.workload or "", True, first.output, first.error, first.allowed)
     return replace(again, checks=(*again.checks, seen))
 
@@ -577,7 +585,7 @@ def judge_beside(
         trial = _try(
             door, learned.cases, overwrites, context, calling, rest, importing, again, written, compiling, ahead
         )
-        if importing is not None and not trial.findings and not trial.imported:
+        if importing is not None and not trial.findings and not trial.is_imported_alone:
             if beside is not None:
                 beside.end(trial)
             if not trial.findings:
@@ -997,7 +1005,8 @@ def _try(
             is_apart = keeps_apart(session.isolation)
             for place, (proof, peer) in enumerate(_as_known(cases, rest, session.gpu)):
                 check, workload = "launch", proof.case.label()
-                is_due = place == TRIED_FIRST and is_apart and not (session.gpu or trial.imported or trial.findings)
+                is_due = place == TRIED_FIRST and is_apart
+                is_due &= not (session.gpu or trial.is_imported_alone or trial.findings)
                 for begin in beside if is_due else ():
                     begin(proof.form)
                 context.progress(f"verify: {workload}")
@@ -1101,7 +1110,7 @@ def _decide_as_original(
         if peer.answer is not None and proof.case.content is Content.ordinary
         if not (proof.case.is_empty or proof.case.measured or proof.case.gpu or proof.case.compiling)
     ][:MOST_ASKED]
-    if trial.imported:
+    if trial.is_imported_alone:
         return
     single = [
         one for one, seen in trial.decisions.items() if seen != BOTH and not one.in_kernel and one.path in written
@@ -1175,7 +1184,7 @@ def _try_at_scale(
             continue
         trial.examined.append(examined)
         trial.findings += examined.findings
-        if not trial.imported:  # what CPython carries out says nothing of it here
+        if not trial.is_imported_alone:  # what CPython carries out says nothing of it here
             trial.findings += honest_at_scale(call, reply, scale)
 
 
@@ -1604,7 +1613,7 @@ class _Importing:
 
     def begin(self, trial: _Trial) -> None:
         """Begin, with the trails that were left, while the candidate's own child is at work."""
-        if self._pending is None and not (trial.imported or trial.findings):
+        if self._pending is None and not (trial.is_imported_alone or trial.findings):
             self._pending = self._pool.submit(self._begun)
             for trail in trial.trails:
                 self.follow(trail)
@@ -2362,9 +2371,10 @@ def _compared_at_scale(call: AtScale, reply: ScaledReply) -> ComparedAtScale:
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
     checks = [check for examined in trial.examined for check in examined.checks]
     known = [examined.deterministic for examined in trial.examined if examined.deterministic is not None]
+    library = (Check("imported_library", trial.imported, True),) if trial.imported else ()
     frame = replace(
         frame,
-        checks=(*checks, *trial.refused, *frame.checks),
+        checks=(*checks, *trial.refused, *frame.checks, *library),
         deterministic=all(known) if known else None,
         seeds=len({proof.case.seed for proof in proofs[: len(trial.examined)]}),
         kernels=tuple(trial.kernels),

@@ -25,6 +25,7 @@ IGNORED = -100  # what torch's losses ignore unless they are told another class
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMBINING = ("reduce", "associative_scan")  # what a kernel hands its own function to
 MOST_FOLLOWED = 64  # decisions of which it is tried whether they change launch settings alone
+IN_LIBRARY = "What is decided in some calls was not seen, since code of the library around it cannot be evaluated:"
 HINT = "so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out."
 
 
@@ -136,6 +137,11 @@ def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Iterable[s
     if not new:
         return verdict
     evidence = [replace(each, message=f"{each.message.removesuffix('.')}, {HINT}") for each in new[:MOST_QUOTED]]
+    evidence += [
+        Evidence("imported_library", f"{IN_LIBRARY} {check.workload}")
+        for check in verdict.checks
+        if check.name == "imported_library"
+    ]
     return replace(verdict, status=Status.unproved, rule="one-sided", evidence=tuple(evidence))
 
 
