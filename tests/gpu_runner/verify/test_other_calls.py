@@ -14,6 +14,7 @@ from gpu_runner.verify.call_changes import with_other_calls, words_of
 from gpu_runner.verify.cases import Case, MemoryLayout
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.interface import changed_interface, touched_elsewhere
+from gpu_runner.verify.judge import prove
 from gpu_runner.verify.other_calls import Otherwise, called_otherwise
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import asked_of, form_of
@@ -68,8 +69,8 @@ def proofs() -> list[Proof]:
     return [asked_of(PROBLEM, form, case)]
 
 
-def verdict(library: str) -> Verdict:
-    given = source(library), source(ORIGINAL), proofs(), [ORIGINAL], Draws.fresh(), surroundings()
+def verdict(library: str, original: str = ORIGINAL, cases: list[Proof] | None = None) -> Verdict:
+    given = source(library), source(original), cases or proofs(), [original], Draws.fresh(), surroundings()
     return called_otherwise(*given).added_to(Verdict(Status.passed))
 
 
@@ -92,6 +93,41 @@ def test_what_a_value_is_held_to_is_measured_by_rounding_inputs_and_upstream_gra
         difference = (other.raw - given).abs()
         assert difference.max() > 0 and bool((difference <= 2.0**-9 * given.abs() * 1.01).all())
     assert moved.upstream[1] is None
+
+
+LOADED = "tl.load(x_ptr + places, mask=mask)"
+
+
+@pytest.mark.parametrize(
+    ("library", "status"),
+    [(ORIGINAL, Status.passed), (ORIGINAL.replace("x, factor, x.numel()", "x, 2.0, x.numel()"), Status.unproved)],
+    ids=["right", "one factor alone"],
+)
+def test_an_original_is_followed_no_further_than_it_is_right_itself(library: str, status: Status) -> None:
+    wrong = ORIGINAL.replace(LOADED, f"{LOADED} * 0.95")
+    case = Case("drawn", (("T", 6), ("H", 40)), "float16", 5, layout=MemoryLayout.dense)
+    cases, _ = prove(PROBLEM, [case], surroundings())
+    assert verdict(library, wrong, cases).status is status
+
+
+@pytest.mark.parametrize(
+    ("least", "most_shaken", "status"),
+    [(">= 0.5", 1, Status.unproved), (">= 0.5", 8, Status.passed), ("> 0.75", 8, Status.unproved)],
+)
+def test_an_element_at_a_threshold_may_lie_on_either_side(
+    least: str, most_shaken: int, status: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(called, "MOST_SHAKEN", most_shaken)
+    chosen = f"tl.where({LOADED}.to(tl.bfloat16) > 0.5, {LOADED}, 0.0)"
+    original = ORIGINAL.replace(LOADED, chosen)
+    (proof,) = proofs()
+    laid = proof.laid["x"]
+    raw = laid.raw.clone()
+    own = laid.elements(raw)
+    own[:] = 0.25
+    own[0, 0], own[1:3] = 0.5 + 2.0**-9, 0.625  # the first is a half in bfloat16
+    at_limit = replace(proof, case=replace(proof.case, seed=10), laid={"x": replace(laid, raw=raw)})
+    assert verdict(original.replace("> 0.5", least), original, [at_limit]).status is status
 
 
 def test_cases_far_out_or_with_one_number_upstream_are_no_other_calls() -> None:

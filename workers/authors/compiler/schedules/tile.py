@@ -270,7 +270,7 @@ class Tile(Schedule):
             "BLOCK_SIZE": "BLOCK_SIZE",
             "NUM_STAGES": "NUM_STAGES",
             "PERSISTENT": "n_programs < n_tiles",
-            "EVEN": "n_rows % BLOCK_ROWS == 0 and n_cols % BLOCK_SIZE == 0",
+            "EVEN": "n_cols % BLOCK_SIZE == 0 and n_rows % BLOCK_ROWS == 0",
             "STREAMED": HINTED,
         }
         lines = started(self.kernel, self._grid(), constants)
