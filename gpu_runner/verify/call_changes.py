@@ -28,10 +28,18 @@ _KEPT = "kept"
 
 @dataclass(frozen=True)
 class OtherCall:
-    """A function of the form, by its name and by what differs from the layout's call, such as "`True` in place of `False`"."""
+    """A function of the form, by its name and by what differs from the layout's call, such as "`True` in place of `False`".
+
+    ``wide`` is one beside it that hands over each floating tensor in float32.
+    """
 
     symbol: str
     change: str
+
+    @property
+    def wide(self) -> str:
+        """Its name."""
+        return f"{self.symbol}_wide"
 
 
 @dataclass(frozen=True)
@@ -83,9 +91,11 @@ def with_other_calls(
     rounds = itertools.chain.from_iterable(itertools.zip_longest(*groups))
     chosen = [change for change in rounds if change is not None][:most]
     lines, calls = text.split("\n"), []
+    floating = {name for name, tensor in tensors.items() if tensor.is_floating_point()}
     for place, change in enumerate(chosen):
         calls.append(OtherCall(f"{symbol}_{place}", change.said))
         lines.append(_text_of(made, change, calls[-1].symbol) + "\n")
+        lines.append(_text_of(made, change, calls[-1].wide, floating) + "\n")
     return "\n".join(lines), calls
 
 
@@ -203,8 +213,8 @@ def words_of(texts: Collection[str]) -> list[str]:
     return list(words)
 
 
-def _text_of(made: _LayoutCall, change: _CallChange, symbol: str) -> str:
-    """A copy of the form's function with a change, under another name."""
+def _text_of(made: _LayoutCall, change: _CallChange, symbol: str, widened: Collection[str] = ()) -> str:
+    """A copy of the form's function with a change, under another name; what is made of ``widened`` tensors is in float32."""
     function = copy.deepcopy(made.function)
     function.name = symbol
     call = next(node for node in ast.walk(function) if isinstance(node, ast.Call))
@@ -216,6 +226,9 @@ def _text_of(made: _LayoutCall, change: _CallChange, symbol: str) -> str:
             call.keywords[place - len(call.args)].value = value
     call.args += map(_expression, change.positional)
     call.keywords += [ast.keyword(name, _expression(text)) for name, text in change.named]
+    for argument in [*call.args, *(keyword.value for keyword in call.keywords)] if widened else ():
+        if _root(argument, made=_VIEWS.union(_FLOATS), parts=True) in widened:
+            _replace_argument(call, argument, _expression(f"({ast.unparse(argument)}).float()"))
     if change.result is not None:
         body = function.body
         at = next(place for place, node in enumerate(body) if isinstance(node, ast.Return))
@@ -224,6 +237,12 @@ def _text_of(made: _LayoutCall, change: _CallChange, symbol: str) -> str:
         assert isinstance(returned, ast.Assign)
         body[at + 1] = ast.Return(returned.value)
     return ast.unparse(ast.fix_missing_locations(function))
+
+
+def _replace_argument(call: ast.Call, argument: ast.expr, other: ast.expr) -> None:
+    call.args = [other if each is argument else each for each in call.args]
+    for keyword in call.keywords:
+        keyword.value = other if keyword.value is argument else keyword.value
 
 
 def _expression(text: str) -> ast.expr:
@@ -236,11 +255,15 @@ def _is_constant(argument: ast.expr) -> bool:
     return isinstance(inner, ast.Constant)
 
 
-def _root(argument: ast.expr) -> str:
-    """The name of the tensor that an argument is, or is a view of; nothing of any other one."""
-    while isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute) and argument.func.attr in _VIEWS:
-        argument = argument.func.value
-    return argument.id if isinstance(argument, ast.Name) else ""
+def _root(argument: ast.expr, *, made: Collection[str] = _VIEWS, parts: bool = False) -> str:
+    """The name of the tensor that an argument is, or is ``made`` of by these methods, or a part of; nothing of any other one."""
+    while True:
+        if isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute) and argument.func.attr in made:
+            argument = argument.func.value
+        elif parts and isinstance(argument, ast.Subscript):
+            argument = argument.value
+        else:
+            return argument.id if isinstance(argument, ast.Name) else ""
 
 
 def _is_floating(tensors: Mapping[str, torch.Tensor], argument: ast.expr) -> bool:

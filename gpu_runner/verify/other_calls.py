@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -41,9 +41,7 @@ MOST_ELEMENTS = 2**17  # of all inputs of one
 FAR = 1e-2  # of the original's values: so far another value of them is, in half precision too
 SHAKE = 2.0**-9  # of inputs, as far as bfloat16 rounds
 MOST_SHAKEN = 8  # times; an element at a limit, such as a threshold's, changes sides in some of them
-SPREADS = (
-    4.0  # times what this makes of the original's own values, or its layout's call is wrong by, is no difference either
-)
+SPREADS = 4.0  # times what this, or less than float32, makes of the original's own values is no difference either
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def _compared(
                 return Evidence(OTHERWISE, f"With {call.change} it cannot be called ({error}).")
             for proof in stream.sample(chosen, min(len(chosen), A_CALL)):
                 try:
-                    difference = _difference(one, other, proof, call.symbol, candidate.symbol)
+                    difference = _difference(one, other, proof, call)
                 except _NotAsked:
                     continue
                 label = f"{proof.case.label()}, with {call.change}"
@@ -143,9 +141,8 @@ def _compared(
     return None
 
 
-def _difference(one: ChildSession, other: ChildSession, proof: Proof, symbol: str, layouts: str) -> str | None:
-    """How a call of the candidate, in the child ``other``, differs from the original's; None where it does not. Both children call
-    ``symbol``; ``layouts`` is the layout's own call.
+def _difference(one: ChildSession, other: ChildSession, proof: Proof, made: OtherCall) -> str | None:
+    """How a call of the candidate, in the child ``other``, differs from the original's; None where it does not.
 
     No kernel runs where both leave the same trail. Host code that asks for what a kernel would have written leaves none.
     """
@@ -180,11 +177,10 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof, symbol: st
     ]
     if unlike:
         again = _answer_of(one, call).runs.get("first", {})
-        unlike = [
-            label for label in unlike if _is_like(again[label].tensor, told[label])
-        ]  # it gives what it found in memory
+        # What is another one each time is what it found in memory.
+        unlike = [label for label in unlike if _is_like(again[label].tensor, told[label])]
     if unlike:
-        allowed = _errors_of(one, proof, symbol, layouts)
+        allowed = _errors_of(one, call, made, told)
         for turn in range(MOST_SHAKEN + 1):
             unlike = [
                 label
@@ -210,22 +206,19 @@ def _answer_of(one: ChildSession, call: ChildCall[SentCall]) -> CaseAnswer:
         raise _NotAsked from error
 
 
-def _errors_of(one: ChildSession, proof: Proof, symbol: str, layouts: str) -> dict[str, float]:
-    """What an original's values are allowed to be missed by since they are wrong themselves, where the truth is known: in the
-    layout's call, such as of kernels that compute in half precision what these take in float32."""
-    one.call(SelectCallable(layouts))
+def _errors_of(
+    one: ChildSession, call: ChildCall[SentCall], made: OtherCall, told: Mapping[str, torch.Tensor]
+) -> dict[str, float]:
+    """What an original's values, ``told``, may be missed by since they are no better themselves, such as of kernels that compute in
+    half precision what they are given in it: some times what the same call in float32 differs from them by."""
+    one.call(SelectCallable(made.wide))
     try:
-        values = _answer_of(one, make_call(proof, tolerant=True, passes=0, skip=("second",))).runs.get("first", {})
+        wide = _answer_of(one, call).runs.get("first", {})
     except _NotAsked:
         return {}
     finally:
-        one.call(SelectCallable(symbol))
-    pairs = [(label, item, values[label].tensor) for label, item in proof.expected().items() if label in values]
-    return {
-        label: SPREADS * _distance(item.known(tensor), item.truth.exact)
-        for label, item, tensor in pairs
-        if item is not None and tensor is not None and tensor.shape == item.shape
-    }
+        one.call(SelectCallable(made.symbol))
+    return {label: SPREADS * _distance(wide[label].tensor, value) for label, value in told.items() if label in wide}
 
 
 def _shaken(proof: Proof, turn: int = 0) -> ChildCall[SentCall]:
