@@ -196,9 +196,7 @@ def test_constants_tensors_defaults_and_results_have_others_and_what_is_none_of_
     written, changes = other_calls("kernel.apply(x, w, eps, -100, x.shape[1])[0]")
     assert 2 * len(changes) == len(re.findall("def candidate_", written)) > 20
     assert written.count("x.shape[1]") == 2 * len(changes) + 1
-    assert "kernel.apply((x).half().float(), (w).float(), eps, -100, x.shape[1])" in written.replace(
-        "x.half", "(x).half"
-    )
+    assert re.search(r"kernel.apply\(x\.\w+\(\)\.float\(\), w\.float\(\), eps, -100, x\.shape\[1\]\)", written)
     assert {"`None` in place of `x`", "`None` in place of `w`", "`(x)[:1]` in place of `x`"} <= changes
     assert "`(x).double()` in place of `x`, `(w).double()` in place of `w`" in changes
     assert {"result 1 in place of 0", "results 0 and 2 together"} <= changes
