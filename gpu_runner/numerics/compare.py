@@ -44,6 +44,8 @@ DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero", "emptied")
 FEW_ZEROS = 2  # that a kernel's own rounding may fill though no rounding of the reference did
 NOTHING = 2.0**-30  # of the tensor's scale: less may be what a better formula gives where the reference's underflows
 NEARLY = 1.01  # times the largest number of a dtype: what is closer may be rounded to it
+EIGHT_BITS = (torch.int8, torch.uint8)
+SEVERAL_MISSED = 2  # times as many elements at a half as no run with noise says; each says half of them
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 
@@ -228,6 +230,7 @@ def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor
         right |= ~truth.judged
     for peer in peers:
         right |= got == peer
+    right |= _other_side_of_a_half(got, truth, right)
     wrong = ~right.flatten()
     if not bool(wrong.any()):
         return ValueComparison(True, "exact", 0.0, 0.0)
@@ -235,6 +238,26 @@ def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor
     share = float(wrong.double().mean())
     got_value, expected = float(got.flatten()[place]), float(truth.exact.flatten()[place])
     return ValueComparison(False, "exact", share, 0.0, position_of(place, tuple(got.shape)), got_value, expected)
+
+
+def _other_side_of_a_half(got: torch.Tensor, truth: Truth, right: torch.Tensor) -> torch.Tensor:
+    """Where a number of 8 bits is the next one, as of a quantisation whose quotient lies at a half: a GPU's division of float32 is
+    two roundings away.
+
+    Shapes: all the same. At a half is what the reference's runs with noise say, of which some elements are the same in all runs.
+    """
+    none = torch.zeros_like(right)
+    if got.dtype not in EIGHT_BITS or not truth.shaken or not got.numel():
+        return none
+    exact = truth.exact.to(torch.int16)
+    if int(exact.max() - exact.min()) < 2:
+        return none  # a mask, of which the next one is the opposite
+    moved = torch.stack([run != truth.exact for run in truth.shaken])
+    beside = ((got.to(torch.int16) - exact).abs() == 1) & ~right
+    at_half = beside & torch.stack([got == run for run in truth.shaken]).any(0)
+    missed = beside & ~at_half
+    is_likely = int(missed.sum()) * 2 ** len(truth.shaken) <= SEVERAL_MISSED * int(moved.any(0).sum())
+    return beside if is_likely else at_half
 
 
 def _largest(dtype: torch.dtype) -> float:

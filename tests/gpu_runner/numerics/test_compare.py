@@ -112,6 +112,30 @@ def test_whole_numbers_equal_the_truth_or_the_reference() -> None:
     assert compare(torch.tensor([1, 5, 3]), truth).position == (1,)
 
 
+def quantised(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    x = x.to(dtype)
+    scale = x.abs().amax(-1, keepdim=True) / 127.0
+    return torch.round(x / scale).to(torch.int8), torch.round(x * (1.0 / scale)).to(torch.int8)
+
+
+def test_a_quotient_at_a_half_may_be_rounded_to_either_side() -> None:
+    drawn = torch.Generator().manual_seed(7)
+    x = torch.randn(1024, 512, generator=drawn).bfloat16()
+    (exact, _), (own, other) = quantised(x, torch.float64), quantised(x, torch.float32)
+    noise = [1 + 4 * 2.0**-23 * (2 * torch.rand(x.shape, generator=drawn) - 1).double() for _ in range(2)]
+    runs = tuple(quantised(x.double() * each, torch.float64)[0] for each in noise)
+    truth = Truth(exact, own, shaken=runs)
+    at_half = (other != own) & (other != exact)
+    assert 20 < int(at_half.sum()) < 500
+    assert not compare(other, replace(truth, shaken=())).passed
+    assert compare(other, truth).passed
+    for wrong in (exact + 2 * at_half, exact + (torch.rand(x.shape, generator=drawn) < 0.01)):
+        assert not compare(wrong.to(torch.int8), truth).passed
+    mask = (exact > 0).to(torch.int8)
+    others = tuple((run > 0).to(torch.int8) for run in runs)
+    assert not compare(1 - mask, Truth(mask, mask, shaken=(1 - mask, *others))).passed
+
+
 def test_a_gradient_that_cancels_to_nothing_may_differ_by_rounding() -> None:
     exact = torch.zeros(5, 1, dtype=torch.float64)
     got = torch.full((5, 1), 3e-8)
