@@ -94,7 +94,7 @@ def at_usual_sizes(
         _many_rows(problem, workloads[0], narrow, MOST_ROWS, stream),
         _many_rows(problem, workloads[0], [one for one in near if one[1] >= WIDE] or near, SUMMED, stream),
     ]
-    not_finite = [case for case in cases if case.holds_odd_rows]
+    not_finite = [case for case in cases if case.holds_odd_rows and case.special is not Special.down]
     odd = stream.choice(not_finite) if not_finite else None
     deep = _many_rows(problem, workloads[0], near, MANY, stream) or next(iter(tried), None)
     plain = [Case(PLAIN_CALL, (), dtypes[0], 0, workload.scalars) for workload in workloads]
