@@ -80,7 +80,7 @@ LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is wh
 SPECIAL_ROWS = (12, 16)  # rows of the case in which each kind of special row occurs
 MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
 MOST_ODD_VECTORS = 2  # of which one element is not finite in cases of their own
-MOST_FAR_WEIGHTS = 2  # of which each has elements far out in a case of its own
+MOST_FAR_WEIGHTS = 2  # of which each has elements far out in a case of its own, or is tiny
 MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
@@ -1295,7 +1295,7 @@ class _Plan:
 
     def _far_weights(self) -> list[Case]:
         """Weights that are vectors, numbers or added, with elements far out: what an exponential is taken of, as of a decay or a
-        gate; and one of tiny numbers.
+        gate; and weights of tiny numbers.
 
         Of a matrix an element far out makes a sum that the others are nothing beside.
         """
@@ -1309,9 +1309,11 @@ class _Plan:
             )
             for name in stream.sample(able, min(len(able), MOST_FAR_WEIGHTS))
         ]
-        if weights and self._most_exact() == "float32":
-            case = self._case("a tiny weight", self._sizes("tiny weight", (33, 220), (5, 14)), "float32")
-            cases.append(replace(case, faint_weight=stream.choice(weights).name))
+        for spec in (
+            stream.sample(weights, min(len(weights), MOST_FAR_WEIGHTS)) if self._most_exact() == "float32" else ()
+        ):
+            case = self._case("a tiny weight", self._sizes(f"tiny {spec.name}", (33, 220), (5, 14)), "float32")
+            cases.append(replace(case, faint_weight=spec.name))
         return cases
 
     def _of_two_dtypes(self, stream: random.Random) -> list[Case]:

@@ -633,8 +633,8 @@ def _has_equal_elements(case: Case) -> bool:
 
 
 def _is_shaken(proof: Proof) -> bool:
-    if proof.case.special is Special.limits:
-        return False  # elements lie exactly where a rounding would tell
+    if proof.case.special is Special.limits or proof.case.content is Content.odd:
+        return False  # elements lie exactly where a rounding would tell, or are no numbers
     if _has_equal_elements(proof.case):
         return True
     if proof.case.content is not Content.ordinary:

@@ -20,6 +20,6 @@ def candidate(x):
     x = x.contiguous()
     y = torch.empty_like(x)
     if x.numel():
-        sms = torch.cuda.get_device_properties(x.device).multi_processor_count
-        _scale[(sms,)](x, y, x.numel(), PROGRAMS=sms, BLOCK=64)
+        programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.device.type == "cuda" else 1
+        _scale[(programs,)](x, y, x.numel(), PROGRAMS=programs, BLOCK=64)
     return y
