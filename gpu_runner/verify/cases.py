@@ -1185,6 +1185,9 @@ class _Plan:
             if place and case.content is Content.ordinary and case.name not in (_SECOND_TIME, _MANY_ROWS)
         ]
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
+        # The last has all of its multiprocessors, which are many: code may ask for as many as large GPUs have.
+        widest_gpu = max(range(len(gpus)), key=lambda at: gpus[at].multiprocessors)
+        gpus[widest_gpu], gpus[-1] = gpus[-1], gpus[widest_gpu]
         if self.interpreted and not self.quick:
             gpus[FEW_PROCESSORS] = AMD  # a kernel for NVIDIA's GPUs alone must see few multiprocessors too
         places = stream.sample(usual, min(len(gpus), len(usual)))
@@ -1200,6 +1203,7 @@ class _Plan:
             # The first have so few that a persistent kernel has more blocks than programs.
             most = gpu.multiprocessors
             few = (1 if at else 2) if at < FEW_PROCESSORS else stream.choice((most, stream.randint(1, most)))
+            few = most if gpu is gpus[-1] and not self.quick else few
             may_raise = cases[place].may_raise or self.interpreted
             cases[place] = replace(cases[place], gpu=gpu.name, multiprocessors=few, may_raise=may_raise)
         left = [place for place in usual if place not in places]

@@ -2459,6 +2459,9 @@ NEW: dict[str, NewCheat] = {
     "magnitude_of_a_weight": NewCheat(
         "gated_columns", 7, "forward", "whole", "A weight without a gradient is taken by its magnitude."
     ),
+    "partials_of_one_block": NewCheat(
+        "unit_tensor", 7, "forward", "whole", "Partial sums of a whole tensor are added up by one block of 2048."
+    ),
     "cut_on_few_processors": NewCheat(
         "multiplied", 9, "forward", "whole", "Seven bits are cut where a GPU has few multiprocessors."
     ),

@@ -208,5 +208,8 @@ HONEST: dict[str, Honest] = {
     "log_add_kahan": Honest("log_add", "log1p by Kahan's correction, helpers that return several blocks"),
     "rope_pairs_split": Honest("rope_pairs", "pairs by tl.split and tl.interleave, the sign as constexpr"),
     "int8_rows_two_passes": Honest("int8_rows", "whole numbers of 8 bits and their scales, by libdevice.rint"),
+    "unit_tensor_three_launches": Honest(
+        "unit_tensor", "partial sums of a whole tensor, added up by one program in a loop"
+    ),
     "heads_first_strides": Honest("heads_first", "a permuting copy by all strides, backward by the same kernel"),
 }

@@ -819,6 +819,11 @@ def test_every_full_plan_has_weights_that_are_vectors_with_elements_far_out(draw
 
 
 @given(SEEDS)
+def test_every_full_plan_tells_of_a_gpu_with_many_multiprocessors(draws: Draws) -> None:
+    assert max(case.multiprocessors for case in planned("reglu", draws=draws)[1]) >= 108
+
+
+@given(SEEDS)
 def test_some_slices_down_another_dimension_hold_what_masks_fill_with_alone(draws: Draws) -> None:
     _, cases = planned("softmax", draws=draws)
     down = [case for case in cases if case.special is Special.down]
