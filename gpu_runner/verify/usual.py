@@ -54,7 +54,7 @@ MANY, MOST_ROWS = (
 SUMMED, WIDE = (200, 500), 2049
 MOST_TOTAL = 2**25  # elements that are added up in one call, where an output is one number
 # And where what is added up is a part of as many; of each dimension where that is looked for, and the share of an output.
-MOST_MIXED, SEVERAL, MOSTLY = 2**23, 6, 0.5
+MOST_MIXED, SEVERAL, MOSTLY = 2**22, 6, 0.5
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 # Times as many elements a tensor may have, one with a dimension twice or with sizes that are no dimensions.
 OF_A_TENSOR = 4
@@ -137,10 +137,11 @@ def at_usual_sizes(
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         most = 4 if is_long else 2 if place == 1 else 0 if has_few else 1
         yield replace(_whole(problem, proof, sizes, OPERATIONS[most]), closely=kind is far)
-    has_classes = any(isinstance(spec.high, str) for spec in problem.inputs)  # of these rows alone are added up
+    if any(isinstance(spec.high, str) for spec in problem.inputs):  # classes, of whose rows alone something is added up
+        return
     with suppress(ChildFailed, BadProblem, ValueError, RuntimeError):
-        is_mixed = not has_total and _hangs_on_all(oracle, replace(stream.choice(plain), seed=draws.seed("mixed")))
-        if (has_total or is_mixed) and not has_classes:
+        is_mixed = _hangs_on_all(oracle, replace(stream.choice(plain), seed=draws.seed("mixed")))
+        if has_total or is_mixed:
             sizes = _total(problem, workloads, MOST_MIXED if is_mixed else MOST_TOTAL)
             case = replace(stream.choice(plain), sizes=tuple(sizes.items()), seed=draws.seed("a total"))
             proof = _proof(oracle, case, [case.scalars], True, True)
