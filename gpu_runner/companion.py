@@ -26,6 +26,7 @@ from gpu_runner.importing import keep_bytecode, uncollected
 
 MANY_CORES = 8  # with fewer both processes would wait for the same ones
 _END_S = 5.0
+_log = logging.getLogger(__name__)
 _running: list[Companion] = []
 
 
@@ -79,6 +80,10 @@ class Companion:
             return "was killed, as the system does where memory runs out: see the kernel's log (`dmesg`)"
         return f"ended by itself with exit code {code}: see this log above"
 
+    def is_there(self) -> bool:
+        """Whether it has not ended, as the system ends what waits where memory runs out."""
+        return self._process.is_alive()
+
     def end(self) -> None:
         """Wait for its end, which it comes to by itself once its work is done or what it receives has ended."""
         self._process.join(_END_S)
@@ -100,13 +105,15 @@ def start() -> None:
 
 
 def take() -> Companion:
-    """The one that was started, or a new one.
+    """The one that was started, or a new one where there is none any more.
 
     Raises:
         RunnerError: no process can be started.
     """
-    if _running:
-        return _running.pop()
+    while _running:
+        if (one := _running.pop()).is_there():
+            return one
+        _log.warning("the runner's second process, which waited, %s; another one is started", one.how_it_ended())
     try:
         return Companion()
     except OSError as error:

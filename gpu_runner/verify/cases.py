@@ -80,7 +80,7 @@ LONG, LONG_ROWS = 0.25, (33, 160)  # how often, and how large, a dimension is wh
 SPECIAL_ROWS = (12, 16)  # rows of the case in which each kind of special row occurs
 MORE_SPECIAL_ROWS = (16, 20)  # of that in which columns are special
 MOST_ODD_VECTORS = 2  # of which one element is not finite in cases of their own
-MOST_FAR_WEIGHTS = 2  # of which each has elements far out in a case of its own
+MOST_FAR_WEIGHTS = 2  # of which each has elements far out in a case of its own, or is tiny
 MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
@@ -170,6 +170,7 @@ class Special(StrEnum):
     masked = "filled with the smallest number where a mask is"
     # A wholly filled row hides what else a sum over rows has.
     partly = "filled with the smallest number in parts of rows"
+    down = "filled with the smallest number throughout some slices down another dimension"
     ties = "odd multiples of a half, a quarter or an eighth"  # each once in a row: halfway between what rounding gives
     triangle = "zeros on one side of the diagonal"  # of square matrices
     limits = (
@@ -179,7 +180,7 @@ class Special(StrEnum):
 
 
 DATA = (Special.levels, Special.mask, Special.ramp, Special.unit, Special.shares)
-FAR_OF_MASKS = (Special.masked, Special.partly)
+FAR_OF_MASKS = (Special.masked, Special.partly, Special.down)
 FAR_DATA = (Special.bytes, *FAR_OF_MASKS)  # each has a case of its own
 
 
@@ -255,6 +256,8 @@ class Case:
     packed_along: int = -1  # its last dimension, or its first
     zero: str = ""  # a weight that is zero throughout, as some begin their training
     far: str = ""  # a weight of which some elements are far out, of either sign: an exponential of these is no number
+    is_above: bool = False  # these alone are above zero, as of a variance
+    faint_weight: str = ""  # a weight of tiny numbers
     weights: str = ""  # their dtype, where it is another one than that of the other inputs
     mixed: tuple[str, ...] = ()  # activations of another dtype than the first one, which is ``beside``
     beside: str = ""
@@ -302,6 +305,7 @@ class Case:
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
             (f"{self.zero} zero throughout", bool(self.zero)),
             (f"elements of {self.far} far out", bool(self.far)),
+            (f"{self.faint_weight} of tiny size", bool(self.faint_weight)),
             (f"weights in {self.weights}", bool(self.weights)),
             (f"{' and '.join(self.mixed)} in {self.beside}", bool(self.mixed)),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
@@ -316,9 +320,11 @@ class Case:
             yield replace(self, indices=Indices.padded)
         if self.related:
             yield replace(self, related=())
+        if self.far and not self.is_above:
+            yield replace(self, is_above=True)
         if self.far:
             yield replace(self, far="")
-        if self.special in (Special.masked, Special.partly):
+        if self.special in FAR_OF_MASKS:
             yield replace(self, special=Special.filled)
         if self.special:
             yield replace(self, special=Special.none)
@@ -640,7 +646,7 @@ class _Plan:
             for dim in self._compared_down():
                 sizes = self._sizes(f"odd along {dim}", (5, 9)) | {dim: max(self._within_pairs) + 1}
                 cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
-        cases += [] if self.quick else self._odd_vectors()
+        cases += [] if self.quick else [*self._odd_vectors(), *self._odd_down()]
         if not self.quick and any(spec.grad for spec in self.problem.inputs):
             # Loss scaling and anomaly detection look for these; no input holds any.
             sizes = self._sizes("odd upstream", (33, 90), (12, 14))
@@ -659,6 +665,13 @@ class _Plan:
                 case = self._case(_ODD_VECTOR, sizes, self._most_exact(), content=Content.odd, odd_element=element)
                 cases.append(replace(case, among=(name,)))
         return cases
+
+    def _odd_down(self) -> list[Case]:
+        """Slices down another dimension than the last that are minus infinity throughout, as what a mask leaves nothing of."""
+        if not any(holds_extremes(spec) and len(spec.dims) > 1 for spec in self.problem.inputs):
+            return []
+        sizes = self._sizes("odd down", (5, 14), (33, 90))
+        return [self._case(_NOT_FINITE, sizes, self._most_exact(), content=Content.odd, special=Special.down)]
 
     def _two_rows_beside(self, column: str) -> dict[str, int]:
         """Sizes with which an input of these columns that holds extremes has two rows, of which the second is not finite."""
@@ -1172,6 +1185,9 @@ class _Plan:
             if place and case.content is Content.ordinary and case.name not in (_SECOND_TIME, _MANY_ROWS)
         ]
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
+        # The last has all of its multiprocessors, which are many: code may ask for as many as large GPUs have.
+        widest_gpu = max(range(len(gpus)), key=lambda at: gpus[at].multiprocessors)
+        gpus[widest_gpu], gpus[-1] = gpus[-1], gpus[widest_gpu]
         if self.interpreted and not self.quick:
             gpus[FEW_PROCESSORS] = AMD  # a kernel for NVIDIA's GPUs alone must see few multiprocessors too
         places = stream.sample(usual, min(len(gpus), len(usual)))
@@ -1187,6 +1203,7 @@ class _Plan:
             # The first have so few that a persistent kernel has more blocks than programs.
             most = gpu.multiprocessors
             few = (1 if at else 2) if at < FEW_PROCESSORS else stream.choice((most, stream.randint(1, most)))
+            few = most if gpu is gpus[-1] and not self.quick else few
             may_raise = cases[place].may_raise or self.interpreted
             cases[place] = replace(cases[place], gpu=gpu.name, multiprocessors=few, may_raise=may_raise)
         left = [place for place in usual if place not in places]
@@ -1281,19 +1298,27 @@ class _Plan:
         return cases
 
     def _far_weights(self) -> list[Case]:
-        """Weights that are vectors or numbers with elements far out: what an exponential is taken of, as of a decay or a gate.
+        """Weights that are vectors, numbers or added, with elements far out: what an exponential is taken of, as of a decay or a
+        gate; and weights of tiny numbers.
 
-        Of a table or matrix such an element makes a sum that the others are nothing beside.
+        Of a matrix an element far out makes a sum that the others are nothing beside.
         """
-        able = [spec.name for spec in self.problem.inputs if is_weight(spec) and spec.grad and len(spec.dims) < 2]
+        weights = [spec for spec in self.problem.inputs if is_weight(spec)]
+        able = [spec.name for spec in weights if len(spec.dims) < 2 or spec.init == "zeros"]
         stream = self.draws.stream("far weights")
-        return [
+        cases = [
             replace(
                 self._case("a weight far out", self._sizes(f"far {name}", (33, 220), (5, 14)), self._most_exact()),
                 far=name,
             )
             for name in stream.sample(able, min(len(able), MOST_FAR_WEIGHTS))
         ]
+        for spec in (
+            stream.sample(weights, min(len(weights), MOST_FAR_WEIGHTS)) if self._most_exact() == "float32" else ()
+        ):
+            case = self._case("a tiny weight", self._sizes(f"tiny {spec.name}", (33, 220), (5, 14)), "float32")
+            cases.append(replace(case, faint_weight=spec.name))
+        return cases
 
     def _of_two_dtypes(self, stream: random.Random) -> list[Case]:
         """Weights, or activations but the first, in float32 beside half precision, and the other way round."""
@@ -1314,14 +1339,15 @@ class _Plan:
         """Data far from zero, in narrow rows; and in wide ones, for which other kernels may compute in another way."""
         cases = []
         for kind in FAR_DATA if activations else ():
-            sizes = self._sizes(kind, (33, 90), (5, 14))
+            long, short = (33, 90), (5, 14)
+            sizes = self._sizes(kind, *((short, long) if kind is Special.down else (long, short)))
             # A class that a mask fills has a loss beside which those of all other rows vanish.
             has_classes = any(isinstance(spec.high, str) for spec in self.problem.inputs)
             indices = Indices.best if has_classes and kind is not Special.bytes else Indices.spread
             cases.append(self._case("far data", sizes, self._most_exact(), special=kind, indices=indices))
         for wide in [case.size_of for case in self._wide()[:1]] if activations else ():
             # Rows wider than one block begin their maximum, and scale what is tiny, in another way.
-            able = (*FAR_OF_MASKS, *[Special.tiny] * (self._most_exact() == "float32"))
+            able = (Special.masked, Special.partly, *[Special.tiny] * (self._most_exact() == "float32"))
             cases += [self._case("far data", wide, self._most_exact(), special=kind) for kind in able]
         if activations:
             cases += [self._ties(stream)] if self._most_exact() == "float32" else []

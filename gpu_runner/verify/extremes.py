@@ -288,6 +288,24 @@ def _partly(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     return _filled_with((LOWEST, *FILLS), values, stream)
 
 
+def with_down(values: torch.Tensor, fill: float, stream: torch.Generator) -> torch.Tensor:
+    """Values of which every third slice down their longest dimension but the last is this number throughout.
+
+    Shapes: values [..., columns]; of one dimension they stay as they are.
+    """
+    if values.dim() < 2 or 0 in values.shape:
+        return values
+    longest = max(range(values.dim() - 1), key=lambda axis: values.shape[axis])
+    first = int(torch.randint(3, (), generator=stream))
+    filled = values.movedim(longest, -1).clone(memory_format=torch.contiguous_format)
+    filled.view(-1, values.shape[longest])[first::3] = fill
+    return filled.movedim(-1, longest).contiguous()
+
+
+def _down(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    return with_down(values, LOWEST, stream)
+
+
 def _masked(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
     """The same, and every third row holds the smallest number alone or the largest, in turn; never all that hold it with others."""
     masked = _partly(values, stream).reshape(-1, values.shape[-1])
@@ -382,6 +400,7 @@ MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.filled: _filled_by_a_mask,
     Special.masked: _masked,
     Special.partly: _partly,
+    Special.down: _down,
     Special.mask: _mask,
     Special.ramp: _ramp,
     Special.unit: _unit,

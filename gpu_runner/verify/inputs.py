@@ -31,7 +31,15 @@ from gpu_runner.verify.cases import (
     is_ranged,
     is_weight,
 )
-from gpu_runner.verify.extremes import sharpen, with_ends, with_large, with_odd, with_odd_element, with_special
+from gpu_runner.verify.extremes import (
+    sharpen,
+    with_down,
+    with_ends,
+    with_large,
+    with_odd,
+    with_odd_element,
+    with_special,
+)
 from gpu_runner.verify.laying import Laid, Placement, lay, place_of
 from gpu_runner.verify.relations import best_indices, related
 from gpu_runner.verify.scalars import is_ignored, is_padding
@@ -61,6 +69,7 @@ FAR_WEIGHTS, OFTEN_FAR = (
     (90.0, 120.0),
     0.25,
 )  # of either sign, so far that float32 holds no exponential of them, and how often
+FAINT_WEIGHT = (20.0, 40.0)  # halvings of a weight of tiny numbers: their squares are numbers of float32
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 SHAPED = (
     Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows, Upstream.signs, Upstream.centered,
@@ -380,6 +389,8 @@ def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Gen
     """Put a case's large or odd values into the rows of an input that takes part in it."""
     if case.content is Content.large and spec.init in DISTRIBUTIONS:
         return sharpen(values, case.reach, stream, place)
+    if case.special is Special.down:
+        return with_down(values, -math.inf, stream)
     if case.content is Content.large:
         return with_large(values, case.reach, stream, place)
     return with_odd_element(values, case.odd_element, stream) if case.odd_element else with_odd(values, stream)
@@ -391,8 +402,12 @@ def _floating(
     if spec.name == case.far:
         usual = _floating(spec, shape, replace(case, far=""), stream, dtype)
         sizes = FAR_WEIGHTS[0] + (FAR_WEIGHTS[1] - FAR_WEIGHTS[0]) * torch.rand(shape, generator=stream)
-        far = torch.where(torch.rand(shape, generator=stream) < 0.5, sizes, -sizes)
+        is_below = (torch.rand(shape, generator=stream) < 0.5) & (not case.is_above)
+        far = torch.where(is_below, -sizes, sizes)
         return torch.where(torch.rand(shape, generator=stream) < (OFTEN_FAR if shape else 1.0), far, usual)
+    if spec.name == case.faint_weight:
+        doublings = FAINT_WEIGHT[0] + (FAINT_WEIGHT[1] - FAINT_WEIGHT[0]) * float(torch.rand((), generator=stream))
+        return 2.0**-doublings * _floating(spec, shape, replace(case, faint_weight=""), stream, dtype)
     if spec.init in ("ones", "zeros"):
         exact = torch.full(shape, 1.0 if spec.init == "ones" else 0.0)
         # A weight of exact ones would let a kernel pass that forgets the weight.

@@ -263,7 +263,7 @@ class _Trial:
 
 @dataclass
 class _Interpreted(_Trial):
-    """What Triton's interpreter showed beside a GPU; with ``by_value`` what is wrong by far counts too."""
+    """What Triton's interpreter showed beside a GPU; with ``by_value`` what is wrong counts too."""
 
     by_value: bool = False
 
@@ -271,7 +271,7 @@ class _Interpreted(_Trial):
         """Add what came of a comparison."""
         self.findings += [finding for finding in examined.findings if _is_seen_there(finding)]
         if self.by_value:
-            self.findings += [_by_interpreter(finding) for finding in examined.findings if _is_wrong_by_far(finding)]
+            self.findings += [_by_interpreter(finding) for finding in examined.findings if _is_of_values(finding)]
 
 
 def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True) -> Verdict:
@@ -300,6 +300,7 @@ def _is_narrow(verdict: Verdict) -> bool:
     """Whether a verdict fails by so little that another draw may tell otherwise."""
     errors = [(evidence.error or math.inf) / (evidence.allowed or 1.0) for evidence in verdict.evidence]
     is_of_values = verdict.status in (Status.incorrect_values, Status.incorrect_gradient, Status.nondeterministic)
+    is_of_values |= verdict.rule == INTERPRETED
     return is_of_values and len(errors) <= MOST_NARROW and max(errors) <= NARROW
 
 
@@ -1686,8 +1687,9 @@ class _Interpreting:
     what kernels decide.
 
     With ``prove``, which gives cases that the interpreter can run, it goes on until every kernel that the GPU launched was seen
-    with both outcomes of its decisions, or no case is left. Values that are wrong by far count, since a decision may have its other
-    outcome there alone; and so does the trail: told of the GPU that is there, the host code does what it does there. Where that is
+    with both outcomes of its decisions, or no case is left. Values that are wrong count, since a decision may have its other
+    outcome there alone: they are held against all that is allowed in cases that decide something new, by size in others. And so
+    does the trail: told of the GPU that is there, the host code does what it does there. Where that is
     not enough, it is told of one with few processors, so that programs of persistent kernels have several blocks each. Without
     ``prove`` it runs two of the GPU's cases, of which only races and accesses count. A context manager; it works while the GPU
     does, and where it is left before ``end`` it stops after a case. An ``original`` runs there too: what it errs is granted, and a
@@ -1793,7 +1795,7 @@ class _Interpreting:
         if not seen.is_whole:
             return
         trial.trails += seen.trails
-        trial.decisions |= {decision: outcome for decision, outcome in seen.decisions.items() if decision.in_kernel}
+        trial.decisions |= _of_kernels(seen)
         files = self._candidate.screened_files
         kept = kept_functions(files, self._before)
         missed = [name for name in trial.kernels if name not in seen.kernels and name not in kept]
@@ -1882,8 +1884,8 @@ class _Interpreting:
                 children = _Children(self._candidate, self._context, INTERPRETED, stack)
                 session = children.take(form)
                 children.give_back(session)
-                # How errors are distributed is seen on the GPU.
-                comparing = stack.enter_context(_Comparing(seen, is_coarse=True))
+                comparing = stack.enter_context(_Comparing(seen))
+                known_by: dict[object, Mapping[SeenDecision, int]] = {}  # when a case was last compared as a whole
                 known = stack.enter_context(self._beside_original(tries, seen))
                 overwrites = tuple(self._judged_by().overwrites)  # an original is interpreted before that is known
                 pool = stack.enter_context(ThreadPoolExecutor(INTERPRETED_AT_ONCE, "interpreted"))
@@ -1911,7 +1913,11 @@ class _Interpreting:
                             seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
                     else:
                         self._take(seen, proof, peer, answer, child, leaves_trail=told is facts)
-                        comparing.begin(proof, answer, "cpu", peer, overwrites)
+                        # How errors are distributed is seen on the GPU, but of what is decided here alone.
+                        kind, decided = (proof.case.dtype, told is facts), _of_kernels(seen)
+                        is_known = known_by.get(kind) == decided
+                        known_by[kind] = decided
+                        comparing.begin(proof, answer, "cpu", peer, overwrites, is_coarse=is_known)
                 pool.shutdown(cancel_futures=True)
                 if own and not self._left:
                     if not is_asked_outside:
@@ -2130,15 +2136,17 @@ def _with_few_processors(facts: dict[str, Any], seed: int) -> dict[str, Any]:
     return {**facts, "properties": properties, "driver": facts["driver"] | dict.fromkeys(DRIVER_COUNTS, few)}
 
 
+def _of_kernels(trial: _Trial) -> Mapping[SeenDecision, int]:
+    return {decision: outcome for decision, outcome in trial.decisions.items() if decision.in_kernel}
+
+
 def _is_seen_there(finding: VerdictFinding) -> bool:
     """Whether it is something that the interpreter sees of kernels, and a GPU may not show."""
     return finding.status in SEEN_BY_INTERPRETER or finding.rule in (FALSE_CLAIM, NOT_COMPARED)
 
 
-def _is_wrong_by_far(finding: VerdictFinding) -> bool:
-    evidence = finding.evidence
-    is_of_values = finding.status in (Status.incorrect_values, Status.incorrect_gradient, Status.unwritten_output)
-    return is_of_values and (evidence.error or math.inf) > NARROW * (evidence.allowed or 0.0)
+def _is_of_values(finding: VerdictFinding) -> bool:
+    return finding.status in (Status.incorrect_values, Status.incorrect_gradient, Status.unwritten_output)
 
 
 def _by_interpreter(finding: VerdictFinding) -> VerdictFinding:
@@ -2248,13 +2256,10 @@ def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str,
 
 
 class _Comparing:
-    """Compares answers while the next cases run. A context manager; at its end, however it comes, all is compared.
+    """Compares answers while the next cases run. A context manager; at its end, however it comes, all is compared."""
 
-    A coarse one looks for what is wrong by far.
-    """
-
-    def __init__(self, trial: _Trial, *, is_coarse: bool = False) -> None:
-        self._trial, self._is_coarse = trial, is_coarse
+    def __init__(self, trial: _Trial) -> None:
+        self._trial = trial
         self._held = MOST_PENDING if has_gpu() else 1
         if THREADS > 1:
             # As many as are held: small answers need not wait for large ones. Torch else starts all threads that it may for each.
@@ -2280,14 +2285,19 @@ class _Comparing:
         peer: Peer,
         overwrites: Collection[str],
         compared: Future[ComparedCase] | None = None,
+        *,
+        is_coarse: bool = False,
     ) -> None:
-        """Begin to compare an answer, once few are being compared: they are held in memory. Its values may be ``compared``."""
+        """Begin to compare an answer, once few are being compared: they are held in memory. Its values may be ``compared``.
+
+        A coarse comparison asks how large errors are, and not how they are distributed.
+        """
         while len(busy := [future for future, _ in self._pending if not future.done()]) >= self._held:
             with span("waiting for a comparison"):
                 wait(busy, return_when=FIRST_COMPLETED)
         self._take(lambda future: future.done())
         work = self._pool.submit(
-            _examined, proof, answer, device, peer, overwrites, is_coarse=self._is_coarse, compared=compared
+            _examined, proof, answer, device, peer, overwrites, is_coarse=is_coarse, compared=compared
         )
         self._pending.append((work, tuple(answer.launched)))
 

@@ -14,7 +14,7 @@ import torch
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.numerics.compare import FLOAT32_STEP, FLOORS, NEARLY, Truth
-from gpu_runner.verify.cases import Case, Content, Special, holds_extremes, is_activation
+from gpu_runner.verify.cases import FAR_OF_MASKS, Case, Content, holds_extremes, is_activation
 from gpu_runner.verify.extremes import LOWEST, MOST_LOGIT, REACHES
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof
@@ -53,7 +53,7 @@ def with_room(proof: Proof) -> Proof:
 
     Of what cancels the terms are large: inputs a rounding away move it by a rounding of these. The smallest number itself stays.
     """
-    if proof.case.special not in (Special.masked, Special.partly):
+    if proof.case.special not in FAR_OF_MASKS:
         return proof
 
     def roomy(item: Expected) -> Expected:

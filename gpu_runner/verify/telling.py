@@ -6,7 +6,7 @@ import math
 
 from gpu_runner.contracts.verify import Check
 from gpu_runner.numerics.compare import ValueComparison
-from gpu_runner.verify.cases import Case, Content
+from gpu_runner.verify.cases import Case, Content, Special
 from gpu_runner.verify.extremes import row_words
 from gpu_runner.verify.proof import Expected, Proof
 
@@ -63,6 +63,8 @@ def remark(proof: Proof, item: Expected, comparison: ValueComparison) -> str:
     names = ", ".join(f"`{name}`" for name in proof.filled)
     if proof.case.odd_element:
         return f" An element of {names} is {proof.case.odd_element}."
+    if proof.case.special is Special.down:
+        return f" Some slices of {names} are minus infinity throughout."
     what = "infinities and NaN" if proof.case.content is Content.odd else f"values up to {proof.case.reach:.3g}"
     return f" Some rows of {names} hold {what}{_row(proof, item, comparison)}."
 

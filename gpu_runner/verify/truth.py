@@ -41,7 +41,7 @@ from gpu_runner.numerics.measures import typical_size
 from gpu_runner.numerics.tolerances import typical_of
 from gpu_runner.session import ChildReply, ChildSession
 from gpu_runner.spans import span
-from gpu_runner.verify.cases import EXPANDED, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
+from gpu_runner.verify.cases import EXPANDED, FAR_OF_MASKS, REPEATED, Case, Content, MemoryLayout, Special, fallbacks
 from gpu_runner.verify.early import has_its_device
 from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs, make_upstream, places_of, shape_of
 from gpu_runner.verify.laying import Laid, Placement, lay, lay_packed, place_of
@@ -208,7 +208,8 @@ class Oracle:
         return first
 
     def with_idle(self, proof: Proof) -> Proof:
-        """Mark what is not finite though nothing that is not finite reaches it but times zero, as behind a causal mask.
+        """Mark what is not finite though nothing that is not finite reaches it but times zero, as behind a causal mask; and leave
+        out what is NaN for numbers too, as a slope where another branch divides by zero.
 
         Numbers in these places are large, and as large of the other sign, and then of another size: what hangs on one differs.
         """
@@ -217,9 +218,10 @@ class Oracle:
             for label, item in proof.expected().items()
             if item is not None and item.truth.exact.is_floating_point()
         }
+        never = {label: mask.clone() for label, mask in idle.items()}
         first: dict[str, Expected | None] = {}
         for seed, size in NUMBERS_FOR_ODD if proof.case.content is Content.odd else ():
-            if not any(mask.any() for mask in idle.values()):
+            if not any(mask.any() for mask in (*idle.values(), *never.values())):
                 return proof
             stream, inputs = torch.Generator().manual_seed(proof.case.seed + seed), dict(proof.inputs)
             for name in proof.filled:
@@ -233,6 +235,9 @@ class Oracle:
                 self.recover(error)
                 return proof
             first = first or known
+            for label, mask in never.items():
+                item = known[label]
+                mask &= False if item is None else torch.isnan(item.truth.exact)
             for label, mask in idle.items():
                 one, other = first[label], known[label]
                 if one is not None and other is not None:
@@ -243,7 +248,8 @@ class Oracle:
             if item is None or number is None or item.label not in idle:
                 return item
             numbers = torch.where(idle[item.label], number.truth.exact, math.nan)
-            return replace(item, truth=replace(item.truth, idle=numbers))
+            judged = None if item.truth.judged is None else item.truth.judged & ~never[item.label]
+            return replace(item, truth=replace(item.truth, idle=numbers, judged=judged))
 
         outputs = tuple(one for item in proof.outputs if (one := marked(item)) is not None)
         return replace(proof, outputs=outputs, gradients={name: marked(item) for name, item in proof.gradients.items()})
@@ -571,7 +577,7 @@ def loses_rows(proof: Proof) -> bool:
 
     Torch's fused norms give zeros there on a GPU, and a kernel that adds a row up gives NaN: neither is the answer.
     """
-    if proof.case.special not in (Special.masked, Special.partly):
+    if proof.case.special not in FAR_OF_MASKS:
         return False
     truths = [item.truth for item in proof.outputs if item.truth.exact.is_floating_point()]
     return any(_loses_a_row(truth) for truth in truths if truth.exact.numel())
@@ -627,8 +633,8 @@ def _has_equal_elements(case: Case) -> bool:
 
 
 def _is_shaken(proof: Proof) -> bool:
-    if proof.case.special is Special.limits:
-        return False  # elements lie exactly where a rounding would tell
+    if proof.case.special is Special.limits or proof.case.content is Content.odd:
+        return False  # elements lie exactly where a rounding would tell, or are no numbers
     if _has_equal_elements(proof.case):
         return True
     if proof.case.content is not Content.ordinary:

@@ -22,6 +22,7 @@ from gpu_runner.verify.cases import Case, Content, Special, columns_of, is_activ
 from gpu_runner.verify.combinations import Seen, Signature, meetings
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import shape_of
+from gpu_runner.verify.laying import lay
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.reach import with_held
 from gpu_runner.verify.scalars import Scalar
@@ -52,6 +53,8 @@ MANY, MOST_ROWS = (
 # Of wide columns with gradients: a program that adds up a weight's gradient takes several operations a row.
 SUMMED, WIDE = (200, 500), 2049
 MOST_TOTAL = 2**25  # elements that are added up in one call, where an output is one number
+# And where what is added up is a part of as many; of each dimension where that is looked for, and the share of an output.
+MOST_MIXED, SEVERAL, MOSTLY = 2**22, 6, 0.5
 MOST_MANY, LARGEST = 2**20, 8  # the product of their sizes; columns among so many
 # Times as many elements a tensor may have, one with a dimension twice or with sizes that are no dimensions.
 OF_A_TENSOR = 4
@@ -94,7 +97,7 @@ def at_usual_sizes(
         _many_rows(problem, workloads[0], narrow, MOST_ROWS, stream),
         _many_rows(problem, workloads[0], [one for one in near if one[1] >= WIDE] or near, SUMMED, stream),
     ]
-    not_finite = [case for case in cases if case.holds_odd_rows]
+    not_finite = [case for case in cases if case.holds_odd_rows and case.special is not Special.down]
     odd = stream.choice(not_finite) if not_finite else None
     deep = _many_rows(problem, workloads[0], near, MANY, stream) or next(iter(tried), None)
     plain = [Case(PLAIN_CALL, (), dtypes[0], 0, workload.scalars) for workload in workloads]
@@ -134,13 +137,15 @@ def at_usual_sizes(
         has_few = all(size <= FEW for dim, size in sizes.items() if dim not in columns_of(problem))
         most = 4 if is_long else 2 if place == 1 else 0 if has_few else 1
         yield replace(_whole(problem, proof, sizes, OPERATIONS[most]), closely=kind is far)
-    has_classes = any(isinstance(spec.high, str) for spec in problem.inputs)  # of these rows alone are added up
-    if has_total and not has_classes:
-        sizes = _total(problem, workloads)
-        case = replace(stream.choice(plain), sizes=tuple(sizes.items()), seed=draws.seed("a total"))
-        with suppress(ChildFailed, BadProblem, ValueError, RuntimeError):
+    if any(isinstance(spec.high, str) for spec in problem.inputs):  # classes, of whose rows alone something is added up
+        return
+    with suppress(ChildFailed, BadProblem, ValueError, RuntimeError):
+        is_mixed = _hangs_on_all(oracle, replace(stream.choice(plain), seed=draws.seed("mixed")))
+        if has_total or is_mixed:
+            sizes = _total(problem, workloads, MOST_MIXED if is_mixed else MOST_TOTAL)
+            case = replace(stream.choice(plain), sizes=tuple(sizes.items()), seed=draws.seed("a total"))
             proof = _proof(oracle, case, [case.scalars], True, True)
-            if proof is not None and _has_total(proof):
+            if proof is not None and (is_mixed or _has_total(proof)):
                 yield _whole(problem, proof, sizes, OPERATIONS[4 if _has_total(proof, is_whole=True) else 3])
 
 
@@ -154,10 +159,25 @@ def _has_total(proof: Proof, *, is_whole: bool = False) -> bool:
     return any(math.prod(item.shape) == 1 for item in able)
 
 
-def _total(problem: Problem, workloads: Sequence[Workload]) -> dict[str, int]:
+def _hangs_on_all(oracle: Oracle, usual: Case) -> bool:
+    """Whether most of an output hangs on a single element of an input, as what is divided by the norm of a whole tensor."""
+    sizes = oracle.in_form(dict.fromkeys(oracle.problem.dimensions, SEVERAL), usual.scalars)
+    proof = replace(oracle.asked(replace(usual, sizes=tuple(sizes.items()))), wanted=())
+    able = [spec.name for spec in oracle.problem.inputs if is_activation(spec) and proof.inputs[spec.name].numel() > 1]
+    if not able:
+        return False
+    moved = proof.inputs[able[0]].clone()
+    moved.view(-1)[-1] += 1.0
+    other = replace(proof, inputs=proof.inputs | {able[0]: moved}, laid=proof.laid | {able[0]: lay(moved)})
+    before, after = (oracle.with_truth(one, None, roughly=True).outputs for one in (proof, other))
+    pairs = [(one.truth.exact, two.truth.exact) for one, two in zip(before, after, strict=True)]
+    return any(one.numel() > 1 and float((one != two).double().mean()) > MOSTLY for one, two in pairs)
+
+
+def _total(problem: Problem, workloads: Sequence[Workload], most: int) -> dict[str, int]:
     """The sizes of the largest workload, as much of it as one call adds up: partial sums of it fill more than a block."""
     sizes = max((dict(one.sizes) for one in workloads), key=lambda one: math.prod(one.values()))
-    while _places(problem, sizes) > MOST_TOTAL and max(sizes.values(), default=1) > 1:
+    while _places(problem, sizes) > most and max(sizes.values(), default=1) > 1:
         rows = [dim for dim in sizes if dim not in columns_of(problem) and sizes[dim] > 1]
         largest = max(rows or sizes, key=lambda dim: sizes[dim])
         sizes[largest] //= 2

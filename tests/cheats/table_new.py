@@ -2444,6 +2444,27 @@ NEW: dict[str, NewCheat] = {
         "run",
         "Rows wider than a block begin their maximum at -1e30, narrow ones at -inf.",
     ),
+    "maximum_from_65504": NewCheat(
+        "column_max", 7, "forward", "whole", "A maximum down columns begins at the smallest number of float16."
+    ),
+    "masked_columns_are_zero": NewCheat(
+        "column_softmax", 7, "forward", "whole", "Zeros in columns that are minus infinity throughout, for NaN."
+    ),
+    "bias_beside_the_maximum": NewCheat(
+        "biased_scores", 7, "forward", "whole", "A row's maximum is taken without its bias, which may lie far out."
+    ),
+    "faint_weights": NewCheat(
+        "weight_norm", 7, "forward", "whole", "A small number beside squares that faint weights are not larger than."
+    ),
+    "magnitude_of_a_weight": NewCheat(
+        "gated_columns", 7, "forward", "whole", "A weight without a gradient is taken by its magnitude."
+    ),
+    "partials_of_one_block": NewCheat(
+        "unit_tensor", 7, "forward", "whole", "Partial sums of a whole tensor are added up by one block of 2048."
+    ),
+    "cut_on_few_processors": NewCheat(
+        "multiplied", 9, "forward", "whole", "Seven bits are cut where a GPU has few multiprocessors."
+    ),
     "variance_about_the_first_row": NewCheat(
         "columns_standardized",
         9,

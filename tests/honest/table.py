@@ -199,4 +199,17 @@ HONEST: dict[str, Honest] = {
     "softmax_biased_online": Honest("softmax_biased", "a running maximum over blocks, with a vector added to each"),
     "columns_in_two_passes": Honest("columns_standardized", "moments of columns in two passes over tiles"),
     "unit_columns_by_largest": Honest("unit_columns", "a norm of what is divided by the largest element first"),
+    "smooth_l1_branches": Honest("smooth_l1", "a branch by the scalar, whose other side divides by it"),
+    "channel_norm_tiles": Honest(
+        "channel_norm", "channels first: tiles of channels and places, weights by flat places"
+    ),
+    "row_best_pairs": Honest("row_best", "largest and its place by tl.reduce over pairs, NaN before any number"),
+    "picked_along_scan": Honest("picked_along", "a scatter without atomics: every element looks through all places"),
+    "log_add_kahan": Honest("log_add", "log1p by Kahan's correction, helpers that return several blocks"),
+    "rope_pairs_split": Honest("rope_pairs", "pairs by tl.split and tl.interleave, the sign as constexpr"),
+    "int8_rows_two_passes": Honest("int8_rows", "whole numbers of 8 bits and their scales, by libdevice.rint"),
+    "unit_tensor_three_launches": Honest(
+        "unit_tensor", "partial sums of a whole tensor, added up by one program in a loop"
+    ),
+    "heads_first_strides": Honest("heads_first", "a permuting copy by all strides, backward by the same kernel"),
 }

@@ -280,7 +280,8 @@ def test_every_dtype_meets_large_values_and_one_what_is_not_finite() -> None:
     assert large[-1].size_of["V"] >= WIDE[0]
     odd = [case for case in cases if case.content is Content.odd]
     assert {case.dtype for case in odd} == {problem.dtypes[0]}
-    assert [case.odd_upstream for case in odd] == [False, False, True]
+    assert [case.odd_upstream for case in odd] == [False, False, False, True]
+    assert [case.special for case in odd] == ["", "", Special.down, ""]
     assert [case.layout for case in odd[:2]] == [MemoryLayout.dense] * 2  # as kernels with a guard take them
     wide, narrow = (case.size_of["V"] for case in odd[:2])
     assert narrow <= 200 < 4100 <= wide
@@ -807,8 +808,27 @@ def test_every_full_plan_has_weights_that_are_vectors_with_elements_far_out(draw
     _, cases = planned("layer_norm", draws=draws)
     far = [case for case in cases if case.far]
     assert {case.far for case in far} == {"w", "b"}
-    assert all(next(case.gentler()).far == "" for case in far)  # where the reference has no number there
-    assert not any(case.far for case in planned("swiglu", draws=draws)[1])
+    for case in far:  # where the reference has no number there
+        above, without, *_ = case.gentler()
+        assert above.far == case.far and above.is_above and not without.far
+    assert {case.faint_weight for case in cases if case.faint_weight} == {"w", "b"}
+    assert not any(case.far or case.faint_weight for case in planned("swiglu", draws=draws)[1])
+    inference = problem_source("rms_norm").replace('"role": "parameter"', '"role": "parameter", "grad": False')
+    cases = planned_with_a_cut(parse_problem(inference), draws)
+    assert any(case.far == "w" for case in cases)
+
+
+@given(SEEDS)
+def test_every_full_plan_tells_of_a_gpu_with_many_multiprocessors(draws: Draws) -> None:
+    assert max(case.multiprocessors for case in planned("reglu", draws=draws)[1]) >= 108
+
+
+@given(SEEDS)
+def test_some_slices_down_another_dimension_hold_what_masks_fill_with_alone(draws: Draws) -> None:
+    _, cases = planned("softmax", draws=draws)
+    down = [case for case in cases if case.special is Special.down]
+    assert {case.content for case in down} == {Content.ordinary, Content.odd} and len(down) == 2
+    assert all(33 <= case.size_of["T"] <= 90 for case in down)
 
 
 @given(SEEDS)

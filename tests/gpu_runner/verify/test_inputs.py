@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from gpu_runner.contracts import Problem, VerifyRequest, parse_problem
 from gpu_runner.program.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from gpu_runner.verify.cases import EVEN, PADDED_ROW, Case, Content, Indices, MemoryLayout, Special, plan_cases
 from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.extremes import LOWEST
 from gpu_runner.verify.inputs import ignored_index, make_inputs, make_upstream, places_of
 from gpu_runner.verify.judge import choose_cases
 from gpu_runner.verify.laying import Placement, lay, place_of
@@ -78,6 +80,26 @@ def test_some_elements_of_a_weight_that_lies_far_out_have_no_exponential_and_oth
         assert bool(is_far.any()) and not bool(is_far.all())
         assert bool(made["w"].exp().isinf().any()) and bool((made["w"] < -89).any())
         assert not bool((made["b"].abs() > 89).any())
+        above = make_inputs(problem, replace(CASE, dtype="float32", far="w", is_above=True, seed=seed))["w"]
+        assert bool((above > 89).any()) and not bool((above < -89).any())
+
+
+def test_a_weight_of_tiny_numbers_has_squares() -> None:
+    made = make_inputs(parse_problem(problem_source("layer_norm")), replace(CASE, dtype="float32", faint_weight="w"))
+    assert 0.0 < float(made["w"].abs().max()) < 2.0**-16 < float(made["b"].abs().max())
+    assert bool((made["w"].square() > 0.0).all())
+
+
+@pytest.mark.parametrize(("content", "fill"), [(Content.ordinary, LOWEST), (Content.odd, -math.inf)])
+def test_every_third_slice_down_the_longest_dimension_but_the_last_is_one_number(content: Content, fill: float) -> None:
+    source = "def reference(x):\n    return x\n\n\nINPUTS = {'x': 'B T H'}\nWORKLOADS = [{'B': 2, 'T': 9, 'H': 16}]\n"
+    sizes = (("B", 2), ("T", 9), ("H", 16))
+    x = make_inputs(parse_problem(source), Case("case", sizes, "float32", 3, content=content, special=Special.down))[
+        "x"
+    ]
+    filled = (x == fill).all(1)
+    assert x.shape == (2, 9, 16) and int(filled.sum()) in (10, 11)
+    assert not bool((x == fill)[~filled[:, None].expand(x.shape)].any())
 
 
 def test_indices_stay_below_the_dimension_that_they_name() -> None:

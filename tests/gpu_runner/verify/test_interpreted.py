@@ -175,6 +175,30 @@ def test_a_process_that_interprets_and_ends_is_no_verdict(leaves: bool) -> None:
     assert not beside._companion._process.is_alive()
 
 
+def test_a_process_that_ended_while_it_waited_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    companion.start()
+    companion._running[0]._process.kill()
+    companion._running[0]._process.join()
+    taken = companion.take()
+    assert taken.is_there() and not companion._running
+    assert "was killed, as the system does where memory runs out" in caplog.text
+    taken._line._connection.close()
+    taken.end()
+    assert not taken.is_there()
+
+
+def test_what_only_a_gpu_of_few_processors_does_is_held_against_all_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin = judge._Interpreting._begin
+    monkeypatch.setattr(judge, "_facts_of", lambda _: GPU_THERE)
+    monkeypatch.setattr(judge._Interpreting, "_begin", lambda self, _: begin(self, cast(ChildSession, self)))
+    monkeypatch.setattr(judge._Importing, "end", lambda *_: None)  # by CPython there is no such GPU
+    name = "cut_on_few_processors"
+    verdict = whole_beside_a_gpu(source_of_problem(NEW[name].problem), cheat(name), monkeypatch, "_scale")
+    assert (verdict.status, verdict.rule) == (Status.unproved, "interpreted"), verdict
+
+
 def test_a_kernel_that_ran_on_the_gpu_alone_is_unproved_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = whole_beside_a_gpu(problem_of("reglu"), _raising(), monkeypatch, "_forward")
     assert (verdict.status, verdict.rule) == (Status.unproved, "interpreted")

@@ -165,6 +165,8 @@ _RACE = Verdict(Status.nondeterministic, rule="race", evidence=(Evidence("values
         (_errs(3.1, status=Status.nondeterministic), None, Status.nondeterministic),
         (_RACE, None, Status.nondeterministic),
         (_errs(1.9), "0" * 32, Status.incorrect_values),
+        (replace(_errs(1.9, status=Status.unproved), rule=judge_module.INTERPRETED), None, Status.passed),
+        (replace(_errs(3.1, status=Status.unproved), rule=judge_module.INTERPRETED), None, Status.unproved),
         (Verdict(Status.unproved, evidence=(Evidence("imported", "It does something else."),)), None, Status.unproved),
     ],
 )

@@ -244,6 +244,24 @@ def test_the_number_of_finite_inputs_may_stand_where_nothing_but_zero_times_nan_
     assert not compare(torch.where(torch.isfinite(given), given, 0.0), truth).passed
 
 
+SMOOTH_AT_ZERO = """import torch
+
+def reference(x: torch.Tensor, beta: float = 0.0) -> torch.Tensor:
+    d = x.abs()
+    return torch.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta)
+
+INPUTS = {"x": "T H"}
+WORKLOADS = [{"T": 32, "H": 32}]
+"""
+
+
+def test_a_slope_that_is_nan_for_numbers_too_is_not_asked_for() -> None:
+    proof = odd_proof(SMOOTH_AT_ZERO, 10, 30)
+    slope, value = proof.gradients["x"], proof.outputs[0]
+    assert slope is not None and slope.truth.judged is not None and value.truth.judged is not None
+    assert bool(slope.truth.exact.isnan().all()) and not slope.truth.judged.any() and value.truth.judged.all()
+
+
 @pytest.mark.parametrize("name", ["rms_norm", "softmax", "swiglu"])
 def test_no_number_stands_for_nan_where_it_is_not_multiplied_by_zero(name: str) -> None:
     proof = odd_proof(source_of_problem(name), 6, 40)
