@@ -65,6 +65,8 @@ def test_a_port_is_written_with_the_settings_that_are_faster_and_timed_next_to_t
     assert f'{{"{name}": {value}}}' in texts[path] and texts[path].count("_tuned(") == 2
     assert summary.settings == ((f"forward, {SIZE.label()}", f"{name}={value}"),)
     assert not summary.existing and summary.benchmark is not None
+    done = {item.name: item for item in summary.done}["times of three shape groups"]
+    assert (done.holds, done.evidence) == (True, "3 sizes are timed on the NVIDIA H200")
     proved, timed = asked(context, "verify"), asked(context, "benchmark")
     assert [file.text for file in proved.candidate.files if file.path == path] == [texts[path]]
     assert timed.candidate == proved.candidate, "what is timed is what was proved"
