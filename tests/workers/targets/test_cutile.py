@@ -55,7 +55,7 @@ def test_each_kernel_is_asked_for_as_its_launcher_calls_it_at_the_most_columns()
             {"constant": {"float32": 1, "bfloat16": 1}},
             {"constant": {"float32": 8192, "bfloat16": 8192}},
         ],
-        "occupancy": None,
+        "occupancy": {"float32": 2, "bfloat16": 2},
     }
     assert backward["occupancy"] is None
     partials, rstd = backward["parameters"][1], backward["parameters"][5]  # type: ignore[index]
