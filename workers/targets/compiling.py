@@ -25,7 +25,7 @@ Job = tuple[
 ]  # what is said of a kernel anyway, and what its compilation adds
 
 
-class Compiler(Protocol):
+class KernelCompiler(Protocol):
     """What a compiler's module has. It imports nothing of this project: it runs where the compiler is."""
 
     IMPORTS: str  # in front of the functions
@@ -71,7 +71,7 @@ def defined(nodes: list[ast.FunctionDef], imports: str) -> Iterator[dict[str, An
         yield module.__dict__
 
 
-def answered(compiler: Compiler, request: dict[str, Any]) -> dict[str, Any]:
+def answered(compiler: KernelCompiler, request: dict[str, Any]) -> dict[str, Any]:
     """What became of each kernel, or the compiler's words; or what of the compiler is missing."""
     missing = compiler.unusable()
     if missing is not None:
@@ -95,7 +95,7 @@ def main(path: str) -> None:
     compiler = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(compiler)
     with contextlib.redirect_stdout(sys.stderr):
-        answer = answered(cast(Compiler, compiler), json.load(sys.stdin))
+        answer = answered(cast(KernelCompiler, compiler), json.load(sys.stdin))
     json.dump(answer, sys.stdout)
 
 
