@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass, field
 
 from gpu_runner.context import RunContext
@@ -9,6 +11,7 @@ from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.contracts.profiling import KernelCounters
+from gpu_runner.contracts.reading import parse, walk
 from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.messages import ProfileCall, ProfilerOutput
 from gpu_runner.profiler import command, metrics, sheet
@@ -18,6 +21,7 @@ from gpu_runner.verify.proof import Proof, make_call
 LEAST_S = 20.0  # to start the profiler, torch and the compiler once
 MOST_S = 300.0
 _GRACE_S = 20.0
+MARKED = re.compile(r"(ct|cute)\.kernel\b")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,17 @@ class ProfiledCounters:
     error: str | None = None
     complete: bool = True
     csv: str = ""  # the profiler's own tables, one below the other
+
+
+def defined_kernels(candidate: CandidateSource) -> tuple[str, ...]:
+    """The kernels in cuTile and CuTe DSL that the files of a candidate define; Triton's are noted as they are launched."""
+    functions = [
+        node
+        for file in candidate.screened_files
+        for node in walk(parse(file.text))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    return tuple(node.name for node in functions if any(MARKED.match(ast.unparse(d)) for d in node.decorator_list))
 
 
 @dataclass
@@ -85,7 +100,7 @@ class CounterRun:
             self.refused = not self.kernels
             return
         self.csv += sheet.as_csv(given.log, workload)
-        own = list(given.launched)
+        own = [*given.launched, *defined_kernels(self.candidate)]
         for timed_pass, part in zip((Pass.forward, Pass.backward), sheet.sections(launches), strict=False):
             self.kernels += [sheet.counters(launch, timed_pass, workload, own) for launch in part]
         self.done += 1

@@ -19,6 +19,9 @@ from gpu_runner.profiler import metrics
 
 MARKER = "spin_kernel"  # the kernel that is launched between two passes
 MOST_LAUNCHES = 200
+# Source: cuda-tile 1.7, compilation/_name_mangling.py; nvidia-cutlass-dsl 4.8, by what it compiles.
+CUTILE_NAME = re.compile(r"(\w+)_Kt\d+_\w+$")
+CUTEDSL_NAME = re.compile(r"kernel_cutlass_(\w+?)_tensorptr\w+$")
 MOST_STALLS = 4
 _MOST_NAME_CHARS = 200
 _LEAST_STALL_SHARE = 0.02
@@ -84,16 +87,23 @@ def sections(launches: Sequence[ProfiledLaunch]) -> list[list[ProfiledLaunch]]:
     return parts
 
 
+def source_name(compiled: str) -> str:
+    """The function of which a kernel was compiled: cuTile and CuTe DSL append its parameters' types to the name."""
+    mangled = CUTEDSL_NAME.match(compiled) or CUTILE_NAME.match(compiled)
+    return mangled[1] if mangled else compiled
+
+
 def counters(launch: ProfiledLaunch, timed_pass: Pass, workload: Workload, own: Iterable[str]) -> KernelCounters:
     """A launch as a contract; ``own`` are the names of the candidate's kernels."""
     values = launch.values
+    kernel = source_name(launch.kernel)
     duration_ns = values.get(metrics.DURATION)
     spilled = [values[name] for name in metrics.SPILLED if name in values]
     return KernelCounters(
-        launch.kernel,
+        kernel,
         timed_pass,
         workload,
-        launch.kernel in set(own),
+        kernel in set(own),
         None if duration_ns is None else duration_ns / 1e3,
         _share(values.get(metrics.DRAM_SHARE)),
         _share(values.get(metrics.L2_SHARE)),

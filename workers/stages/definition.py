@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpu_runner.contracts import CaseOutcome, Check, Status, TestCase, TestsResult, Workload
+from gpu_runner.contracts import BenchmarkResult, CaseOutcome, Check, Status, TestCase, TestsResult, Workload
 from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
 from workers.contracts import (
     DoneItem,
@@ -124,8 +124,9 @@ def judged_items(
     kernels: Sequence[LoweredKernel],
     compiled: str,
     cores: int,
+    measured: BenchmarkResult | None = None,
 ) -> tuple[DoneItem, ...]:
-    """What the verdicts, the compiler and the source say of a port; with ``cores`` where its launchers share work out to them."""
+    """What verdicts, compiler, source and times say of a port; with ``cores`` where its launchers share work out to them."""
     dtypes = list(dict.fromkeys(dtype for parity in parities for dtype in parity.dtypes))
     named = [name for name in FLOATS if any(text.endswith(f".{name}") for text in written.contract.dtypes)]
     unjudged = [name for name in named if name not in (*dtypes, "float32")]
@@ -149,12 +150,25 @@ def judged_items(
     if cores:
         items += _tiled(written.module.source, tilings, cores)
     groups = len({tiling.workload for tiling in tilings})
+    timed = len(_timed(measured))
     items.append(
-        DoneItem(
+        DoneItem("times of three shape groups", True, f"{timed} sizes are timed on the {measured.gpu}")
+        if measured is not None and timed >= SHAPE_GROUPS
+        else DoneItem(
             "times of three shape groups", None, f"the tiles of {groups} sizes are in the report; times need the device"
         )
     )
     return tuple(items)
+
+
+def _timed(measured: BenchmarkResult | None) -> set[str]:
+    """The sizes at which the port was timed."""
+    rows = () if measured is None else measured.rows
+    return {
+        row.workload.label()
+        for row in rows
+        if any(timing.contender == "candidate" and timing.median_us is not None for timing in row.timings)
+    }
 
 
 def _tiled(source: str, tilings: Sequence[KernelTiling], cores: int) -> list[DoneItem]:

@@ -208,7 +208,9 @@ class Port:
             else ""
         )
         if port is not None:
-            items += judged_items(parities, port, tilings, lowered_kernels, compiled_kernels, given.target.cores)
+            items += judged_items(
+                parities, port, tilings, lowered_kernels, compiled_kernels, given.target.cores, measured
+            )
             items += (
                 DoneItem(
                     "the library's style check",

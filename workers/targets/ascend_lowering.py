@@ -1,22 +1,18 @@
-"""Lowers kernels with Triton-Ascend. Carried out by the Python of an environment that has it, as a script of its own: a request
-in JSON on standard input, an answer in JSON on standard output. Its front end never runs host code of the module."""
+"""Lowers kernels with Triton-Ascend, whose front end never runs host code of the module. Loaded by ``compiling``."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import importlib.metadata
-import json
-import linecache
 import re
 import subprocess
-import sys
-import tempfile
-import types
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
+IMPORTS = "import triton\nimport triton.language as tl"
+LACKING: dict[type[Exception], str] = {}
 PACKAGE = "triton-ascend"
 VERSION = "3.2."  # the versions whose passes are called here begin so
 TYPE = re.compile(r"(?:tensor|memref)<([\dx?]*?)x?(bf16|f16|f32|f64|i1|i8|i16|i32|i64)\b")
@@ -36,14 +32,9 @@ FREE = ("tensor.empty", "arith.constant", "memref.reinterpret_cast")
 LONGEST = 2000  # characters of a compiler's message
 
 
-def device_functions(source: str) -> list[ast.FunctionDef]:
-    """The functions of a module whose only decorator is ``triton.jit``: nothing of them runs when they are defined."""
-    body = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    return [
-        node
-        for node in body
-        if [ast.unparse(d) for d in node.decorator_list] == ["triton.jit"] and not node.args.defaults
-    ]
+def is_known(decorator: ast.expr) -> bool:
+    """Whether a decorator is Triton's, without options."""
+    return ast.unparse(decorator) == "triton.jit"
 
 
 def buffer_bits(lowered: str, *, buffered: bool = False) -> int:
@@ -152,23 +143,12 @@ def lower(functions: dict[str, Any], name: str, signature: dict[str, str], const
     return str(compiler.ttir_to_linalg(module, metadata, options, named_ops=True))
 
 
-def answered(request: dict[str, Any]) -> dict[str, Any]:
-    """What became of each kernel: the bits of its tiles, or the compiler's words."""
-    missing = unusable()
-    if missing is not None:
-        return {"missing": missing}
-    nodes = device_functions(request["source"])
-    text = "import triton\nimport triton.language as tl\n\n\n" + "\n\n\n".join(map(ast.unparse, nodes)) + "\n"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernels.py"
-        path.write_text(text)
-        module = types.ModuleType("kernels")
-        module.__file__ = str(path)
-        exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - definitions alone, see device_functions
-        linecache.checkcache(str(path))
-        return {
-            "kernels": [{"name": kernel["name"], **one_lowered(vars(module), kernel)} for kernel in request["kernels"]]
-        }
+def jobs(
+    functions: dict[str, Any], request: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Each kernel: the bits of its tiles."""
+    for kernel in request["kernels"]:
+        yield {"name": kernel["name"]}, partial(one_lowered, functions, kernel)
 
 
 def one_lowered(functions: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +171,3 @@ def integer_compares(lowered: str) -> int:
 def _shortened(lines: Iterable[str]) -> str:
     kept = [line for line in lines if line.strip() and not line.startswith("#loc")]
     return "\n".join(kept)[-LONGEST:]
-
-
-if __name__ == "__main__":
-    json.dump(answered(json.load(sys.stdin)), sys.stdout)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from importlib.resources import as_file, files
+from types import SimpleNamespace
 
 from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Expr
@@ -17,6 +17,7 @@ from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers
 from workers.authors.compiler.schedules.cutile import TILE_SHAPE
 from workers.authors.protocol import Proposal
 from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.targets.compiling import command
 
 ARCHITECTURE = "sm_90"
 ITEMSIZE = {"float32": 4, "bfloat16": 2}
@@ -26,6 +27,7 @@ PYTHON = sys.executable  # of the environment that has cuTile
 SCRIPT = "cutile_compiling.py"
 FIX = "Run: pip install 'kernelsmith[cutile]'"
 USUAL_COLUMNS = 4096  # where a problem has no workloads
+HOST = SimpleNamespace(cdiv=lambda number, divisor: -(-number // divisor))  # what a launcher calls of the package
 ALLOCATION = re.compile(r"(\w+) = torch\.empty(?:_like)?\(.*dtype=torch\.(\w+)")
 
 
@@ -40,12 +42,14 @@ def kernel_requests(problem: Problem, proposal: Proposal) -> list[dict[str, obje
             if ast.unparse(call.func) != "ct.launch":
                 continue
             kernel, arguments = call.args[2], call.args[3]
+            hint, kernel = (kernel.args[1], kernel.args[0]) if isinstance(kernel, ast.Call) else (None, kernel)
             assert isinstance(kernel, ast.Name) and isinstance(arguments, ast.Tuple)
             columns = columns_of(problem, proposal, kernel.id)
             constants = {dtype: _constants(launcher, columns, size) for dtype, size in ITEMSIZE.items()}
             parameters = zip(kernels[kernel.id].args.args, arguments.elts, strict=True)
             made = [_parameter(one, argument, dtypes, constants) for one, argument in parameters]
-            requests.append({"name": kernel.id, "parameters": made})
+            occupancy = hint and {dtype: _number(hint, known) for dtype, known in constants.items()}
+            requests.append({"name": kernel.id, "parameters": made, "occupancy": occupancy})
     return requests
 
 
@@ -63,10 +67,10 @@ def dtypes_of(problem: Problem, proposal: Proposal, launcher: ast.FunctionDef) -
 
 
 def _constants(launcher: ast.FunctionDef, columns: int, element_size: int) -> dict[str, object]:
-    """The tile that a launcher chooses for rows of so many columns, of elements of so many bytes."""
-    scope: dict[str, object] = {"n_cols": columns, "tuned": own_settings(launcher, element_size)}
+    """The tile and the hint that a launcher chooses for rows of so many columns, of elements of so many bytes."""
+    scope: dict[str, object] = {"n_cols": columns, "tuned": own_settings(launcher, element_size), "ct": HOST}
     lines = [_sized(node, element_size) for node in launcher.body if isinstance(node, ast.Assign)]
-    chosen = [line for line in lines if line.startswith("BLOCK_")]
+    chosen = [line for line in lines if line.startswith(("BLOCK_", "occupancy"))]
     exec("\n".join([TILE_SHAPE, *chosen]), scope)  # noqa: S102 - the compiler author's own lines about whole numbers
     return scope
 
@@ -76,6 +80,10 @@ def own_settings(launcher: ast.FunctionDef, element_size: int = 4) -> dict[str, 
     calls = [node for node in ast.walk(launcher) if isinstance(node, ast.Call) and ast.unparse(node.func) == "_tuned"]
     given = {str(one.arg): _sized(one.value, element_size) for call in calls for one in call.keywords}
     return {name: eval(text, {"__builtins__": {}}) for name, text in given.items()}  # noqa: S307 - as `_constants`
+
+
+def _number(node: ast.expr, scope: dict[str, object]) -> int:
+    return int(eval(ast.unparse(node), dict(scope)))  # noqa: S307 - as `_constants`
 
 
 def _sized(node: ast.AST, element_size: int) -> str:
@@ -132,14 +140,11 @@ def kernels_by(
     Raises:
         UserFacingError: the compiler is missing or another one, or a kernel does not compile; with the compiler's words.
     """
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        as_file(files("workers.targets").joinpath(script_name)) as script,
-    ):
+    with tempfile.TemporaryDirectory() as folder, command(python, script_name) as words:
         environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, "CUDA_TILE_TEMP_DIR": folder}
         try:
             done = subprocess.run(
-                [python, "-I", str(script)],
+                words,
                 input=json.dumps(request),
                 capture_output=True,
                 text=True,

@@ -1,5 +1,4 @@
-"""Compiles cuTile kernels. Carried out by Python as a script of its own: a request in JSON on standard input, an answer in JSON on
-standard output. Of the module only kernels and device functions are defined, and nothing runs when they are."""
+"""Compiles cuTile kernels. Loaded by ``compiling``."""
 
 from __future__ import annotations
 
@@ -7,30 +6,20 @@ import ast
 import importlib
 import importlib.metadata
 import io
-import json
-import sys
-import tempfile
-import types
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+IMPORTS = "import cuda.tile as ct"
+LACKING: dict[type[Exception], str] = {
+    FileNotFoundError: "cuTile has no `tileiras` of one release with `nvcc` and `nvvm`, which is its compiler"
+}
 PACKAGE = "cuda-tile"
 VERSION = "1."  # the versions whose functions the compiler author spells begin so
 DECORATORS = ("ct.kernel", "ct.function")
-LONGEST = 2000  # characters of a compiler's message
 
 
-def device_functions(source: str) -> list[ast.FunctionDef]:
-    """The kernels and device functions of a module: nothing of them runs when they are defined."""
-    body = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    return [
-        node
-        for node in body
-        if len(node.decorator_list) == 1 and _is_known(node.decorator_list[0]) and not node.args.defaults
-    ]
-
-
-def _is_known(decorator: ast.expr) -> bool:
+def is_known(decorator: ast.expr) -> bool:
     """Whether a decorator is one of cuTile's, with plain numbers as its options."""
     if isinstance(decorator, ast.Call):
         plain = all(isinstance(option.value, ast.Constant) for option in decorator.keywords)
@@ -70,44 +59,23 @@ def constraint(parameter: dict[str, Any], dtype: str) -> object:
     )
 
 
-def compiled(kernel: object, parameters: list[dict[str, Any]], dtype: str, architecture: str) -> int:
+def compiled(functions: dict[str, Any], kernel: dict[str, Any], dtype: str, architecture: str) -> dict[str, Any]:
     """The bytes of the machine code of a kernel."""
     compilation, output = importlib.import_module("cuda.tile.compilation"), io.BytesIO()
+    hinted = functions[kernel["name"]]
+    if kernel["occupancy"] is not None:
+        hinted = hinted.replace_hints(occupancy=kernel["occupancy"][dtype])
     convention = compilation.CallingConvention.cutile_python_v1()
-    signature = compilation.KernelSignature([constraint(p, dtype) for p in parameters], convention)
-    compilation.export_kernel(kernel, [signature], output, gpu_code=architecture, output_format="cubin")
-    return len(output.getvalue())
+    signature = compilation.KernelSignature([constraint(p, dtype) for p in kernel["parameters"]], convention)
+    compilation.export_kernel(hinted, [signature], output, gpu_code=architecture, output_format="cubin")
+    return {"bytes": len(output.getvalue())}
 
 
-def answered(request: dict[str, Any]) -> dict[str, Any]:
-    """What became of each kernel: the bytes of its machine code, or the compiler's words."""
-    missing = unusable()
-    if missing is not None:
-        return {"missing": missing}
-    nodes = device_functions(request["source"])
-    text = "import cuda.tile as ct\n\n\n" + "\n\n\n".join(map(ast.unparse, nodes)) + "\n"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernels.py"
-        path.write_text(text)
-        module = types.ModuleType("kernels")
-        module.__file__ = str(path)
-        exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - definitions alone, see device_functions
-        wanted = [(kernel, dtype) for kernel in request["kernels"] for dtype in request["dtypes"]]
-        try:
-            return {"kernels": [_one(vars(module), *one, request["architecture"]) for one in wanted]}
-        except FileNotFoundError:
-            return {"missing": "cuTile has no `tileiras` of one release with `nvcc` and `nvvm`, which is its compiler"}
-
-
-def _one(functions: dict[str, Any], kernel: dict[str, Any], dtype: str, architecture: str) -> dict[str, Any]:
-    asked = {"name": kernel["name"], "dtype": dtype}
-    try:
-        return {**asked, "bytes": compiled(functions[kernel["name"]], kernel["parameters"], dtype, architecture)}
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever the front end raises is its answer on this kernel
-        return {**asked, "error": f"{type(error).__name__}: {error}"[-LONGEST:]}
-
-
-if __name__ == "__main__":
-    json.dump(answered(json.load(sys.stdin)), sys.stdout)
+def jobs(
+    functions: dict[str, Any], request: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
+    """Each kernel in each dtype: the bytes of its machine code."""
+    for kernel in request["kernels"]:
+        for dtype in request["dtypes"]:
+            asked = {"name": kernel["name"], "dtype": dtype}
+            yield asked, partial(compiled, functions, kernel, dtype, request["architecture"])

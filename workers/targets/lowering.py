@@ -6,9 +6,9 @@ import ast
 import json
 import subprocess
 from collections.abc import Collection, Iterable
-from importlib.resources import as_file, files
 
 from workers.contracts import Failure, FailureCode, KernelTiling, LoweredKernel, UserFacingError
+from workers.targets.compiling import command
 from workers.targets.module import CallVariant
 
 LONGEST_S = 300.0
@@ -72,10 +72,10 @@ def lowered(python: str, source: str, requests: list[dict[str, object]]) -> tupl
     Raises:
         UserFacingError: the environment has no Triton-Ascend, or a kernel does not compile; with the compiler's words.
     """
-    with as_file(files("workers.targets").joinpath(SCRIPT)) as script:
+    with command(python, SCRIPT) as words:
         try:
             done = subprocess.run(
-                [python, "-I", str(script)],
+                words,
                 input=json.dumps({"source": source, "kernels": requests}),
                 capture_output=True,
                 text=True,

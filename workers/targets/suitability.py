@@ -11,7 +11,7 @@ from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 NAMES = {"gpu": "Triton", "cutile": "cuTile", "cutedsl": "CuTe DSL"}  # by target
 OTHERS = ("cutile", "cutedsl")
 # What kernels need control of, the target of the language that gives it, and why. Times are over Triton's in bfloat16.
-# Measured: NVIDIA H200, docs/measurements/2026-11-30-cutile-library-h200.md and 2026-11-29-cutedsl-h200.md.
+# Measured: NVIDIA H200, docs/measurements/2026-11-30-cutile-gather-h200.md and 2026-11-29-cutedsl-h200.md.
 PRODUCTS = (
     "cutile",
     "its products are taken in tiles by `ct.mma`, and the compiler chooses warps, copies and pipelines",
@@ -19,12 +19,12 @@ PRODUCTS = (
 SUMS = (
     "cutedsl",
     "sums are shared by threads, and how many warps take a row decides its time: norms and softmax took 1.0 to 1.7 times "
-    "Triton's time in CuTe DSL on an H200, and 1.1 to 2.6 times in cuTile",
+    "Triton's time in CuTe DSL on an H200, and 1.1 to 2.1 times in cuTile",
 )
 BLOCKS = (
     "cutile",
-    "its results depend on elements of one tile, so that control of blocks is enough: such kernels took 1.0 to 1.3 times "
-    "Triton's time in cuTile on an H200",
+    "its results depend on elements of one tile, so that control of blocks is enough: SwiGLU took Triton's time in cuTile on "
+    "an H200",
 )
 
 

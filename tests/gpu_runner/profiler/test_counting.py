@@ -16,7 +16,7 @@ from gpu_runner.contracts import CandidateSource, Limits, Pass, SourceFile, Work
 from gpu_runner.messages import CallForm
 from gpu_runner.outline import OutputForm, WorkloadOutline, unproved
 from gpu_runner.profiler import command
-from gpu_runner.profiler.counting import CounterRun
+from gpu_runner.profiler.counting import CounterRun, defined_kernels
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.truth import Oracle
@@ -54,6 +54,31 @@ def counting(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Coun
     monkeypatch.setattr(command, "find_profiler", lambda: Path("../../work/ncu"))
     context = RunContext(folder, Limits(time_s=60, step_s=40))
     return CounterRun(CANDIDATE, context, time.monotonic() + 60)
+
+
+def test_kernels_of_the_tile_languages_are_known_by_their_decorators() -> None:
+    text = """
+@ct.kernel(num_worker_warps=8)
+def _tile_kernel(x_array):
+    pass
+
+
+@cute.kernel
+def _thread_kernel(x):
+    pass
+
+
+@ct.function
+def _device(x):
+    pass
+
+
+@triton.jit
+def _triton_kernel(x_ptr):
+    pass
+"""
+    candidate = CandidateSource((SourceFile("candidate.py", text),))
+    assert defined_kernels(candidate) == ("_tile_kernel", "_thread_kernel")
 
 
 def test_launches_come_back_by_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: Proof) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gpu_runner.contracts import Pass, Workload
 from gpu_runner.profiler import metrics
-from gpu_runner.profiler.sheet import as_csv, counters, read, sections
+from gpu_runner.profiler.sheet import as_csv, counters, read, sections, source_name
 from tests.gpu_runner.profiler.sheets import FILL, MEMORY_BOUND, NORM, NOTHING, OTHER, SPILLING, sheet
 
 WORKLOAD = Workload((("T", 16384), ("H", 8192)))
@@ -24,6 +24,20 @@ def test_a_launch_is_read_with_its_counters() -> None:
     assert (found.dram_share, found.l2_share, found.sm_share) == pytest.approx((0.884, 0.612, 0.3105))
     assert (found.l2_hit_share, found.occupancy, found.tensor_share) == pytest.approx((0.4997, 0.9211, 0.0))
     assert (found.registers, found.spilled_bytes, found.grid, found.threads) == (40, 0, 16384, 512)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "function"),
+    [
+        ("_rms_norm_forward_kernel_Kt2_A2bf16_1v8l0_2t1_3i16_p16_Sf32_Si32_I1_I8192", "_rms_norm_forward_kernel"),
+        ("_f_Kt1_kernel_Kt2_A2f32_1i16", "_f_Kt1_kernel"),
+        ("kernel_cutlass__f_kernel_tensorptrf32gmemalign16oi641_tensorptrf32gmemoi641___445128192_0", "_f_kernel"),
+        ("_f_kernel", "_f_kernel"),
+        ("void native::reduce_kernel<128, 4>(T2)", "void native::reduce_kernel<128, 4>(T2)"),
+    ],
+)
+def test_a_kernel_has_its_functions_name_in_every_language(compiled: str, function: str) -> None:
+    assert source_name(compiled) == function
 
 
 def test_reasons_to_wait_are_shares_of_all_states_and_the_largest_comes_first() -> None:

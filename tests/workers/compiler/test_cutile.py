@@ -104,6 +104,19 @@ def test_a_programs_only_tile_is_asked_for_by_place_and_those_of_a_loop_by_numbe
         assert ("load" in by_number) is is_loop
 
 
+def test_so_many_programs_share_a_multiprocessor_as_their_tiles_fit_into_its_registers() -> None:
+    sources = {name: emitted(name).source for name in ("rms_norm", "softmax", "dyt", "swiglu")}
+    assert sources["rms_norm"].count("occupancy = ct.cdiv(16384, BLOCK_ROWS * BLOCK_SIZE)") == 1, (
+        "not where sums are kept"
+    )
+    assert "_hinted(_rms_norm_forward_kernel, occupancy, 8)," in sources["rms_norm"]
+    assert "occupancy = ct.cdiv(8192, BLOCK_ROWS * BLOCK_SIZE)" in sources["softmax"], "backward holds two tiles"
+    assert "_hinted(_dyt_forward_kernel, 4, 8)," in sources["dyt"], (
+        "a block of columns has as many elements in all rows"
+    )
+    assert "_dyt_backward_kernel," in sources["dyt"] and "occupancy" not in sources["swiglu"]
+
+
 def kernel_of(source: str, name: str) -> str:
     return next(ast.unparse(n) for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == name)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -65,11 +68,30 @@ def test_a_port_is_written_with_the_settings_that_are_faster_and_timed_next_to_t
     assert f'{{"{name}": {value}}}' in texts[path] and texts[path].count("_tuned(") == 2
     assert summary.settings == ((f"forward, {SIZE.label()}", f"{name}={value}"),)
     assert not summary.existing and summary.benchmark is not None
+    done = {item.name: item for item in summary.done}["times of three shape groups"]
+    assert (done.holds, done.evidence) == (True, "3 sizes are timed on the NVIDIA H200")
     proved, timed = asked(context, "verify"), asked(context, "benchmark")
     assert [file.text for file in proved.candidate.files if file.path == path] == [texts[path]]
     assert timed.candidate == proved.candidate, "what is timed is what was proved"
     assert path not in {file.path for file in timed.original.files}, "the default operator"
     assert summary.reproduce == f"kernelsmith optimize geglu --to {to} --repo . --auto"
+
+
+def test_where_the_language_is_not_installed_a_stand_in_does_not_have_the_imports_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = ported(porting(tree=CUTILE_LIBRARY, to="cutile"))[1]["test/backends/test_cutile_geglu.py"]
+    monkeypatch.setitem(sys.modules, "cuda.tile", ModuleType("cuda.tile"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "cuda.py").write_text("")  # a package without tiles, whatever is installed
+    scope: dict[str, Any] = {
+        "__file__": str(tmp_path / "test" / "backends" / "test_cutile_geglu.py"),
+        "__name__": "written",
+    }
+    exec(text, scope)
+    with pytest.raises(pytest.skip.Exception, match=r"cuda\.tile is not installed"):
+        scope["test_package_resolves_to_the_port_and_the_module_to_the_default"]()
 
 
 def test_without_a_gpu_a_port_is_written_as_it_is_and_the_report_says_why() -> None:

@@ -11,9 +11,9 @@ from tests.workers.compiler.captured import captured
 from tests.workers.compiler.test_cutedsl import emitted
 from tests.workers.compiler.test_cutile import EMITTED
 from tests.workers.targets.test_cutile import compile_to, python
-from workers.targets import cutedsl
+from workers.targets import cutedsl, cutedsl_compiling
+from workers.targets.compiling import device_functions
 from workers.targets.cutedsl import compiled, launch_requests
-from workers.targets.cutedsl_compiling import functions_of
 
 SOURCE = """
 @cute.kernel
@@ -39,7 +39,7 @@ def _compiled(launch):
 
 
 def test_functions_that_run_something_where_they_are_defined_are_left_out() -> None:
-    assert [function.name for function in functions_of(SOURCE)] == ["_kernel"]
+    assert [function.name for function in device_functions(SOURCE, cutedsl_compiling.is_known)] == ["_kernel"]
 
 
 def test_each_launcher_is_asked_for_in_each_dtype_with_the_vectors_of_the_most_columns() -> None:

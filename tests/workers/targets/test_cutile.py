@@ -15,8 +15,8 @@ from tests.workers.compiler.captured import captured
 from tests.workers.compiler.test_cutile import EMITTED, PRODUCTS, emitted
 from workers.contracts import FailureCode, UserFacingError
 from workers.targets import cutile, cutile_compiling
+from workers.targets.compiling import device_functions
 from workers.targets.cutile import compiled, kernel_requests
-from workers.targets.cutile_compiling import device_functions
 
 SOURCE = """
 @ct.kernel
@@ -38,7 +38,7 @@ PROBLEM = Path(__file__).parents[2] / "problems" / "reglu.py"
 
 
 def test_functions_that_run_something_where_they_are_defined_are_left_out() -> None:
-    assert [function.name for function in device_functions(SOURCE)] == ["_kernel"]
+    assert [function.name for function in device_functions(SOURCE, cutile_compiling.is_known)] == ["_kernel"]
 
 
 def test_each_kernel_is_asked_for_as_its_launcher_calls_it_at_the_most_columns() -> None:
@@ -55,7 +55,9 @@ def test_each_kernel_is_asked_for_as_its_launcher_calls_it_at_the_most_columns()
             {"constant": {"float32": 1, "bfloat16": 1}},
             {"constant": {"float32": 8192, "bfloat16": 8192}},
         ],
+        "occupancy": {"float32": 2, "bfloat16": 2},
     }
+    assert backward["occupancy"] is None
     partials, rstd = backward["parameters"][1], backward["parameters"][5]  # type: ignore[index]
     assert partials == rstd == {"ndim": 2, "dtype": "float32"}
 

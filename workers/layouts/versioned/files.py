@@ -53,6 +53,7 @@ TILED = {
     "BLOCK_K": (32, 64, 128),
     "ELEMENTS": (1024, 4096, 8192, 16384),
     "OCCUPANCY": (1, 2, 4, 8),
+    "RESIDENT": (8192, 16384, 32768, 65536),
     "NUM_WORKER_WARPS": (4, 8),
     "THREAD_ELEMENTS": (8, 16, 32, 64),
     "THREADS": (128, 256, 512),

@@ -39,9 +39,12 @@ HINTED = '''@functools.cache
 def _hinted(kernel, occupancy, num_worker_warps):
     """The kernel, to be compiled with these hints."""
     return kernel.replace_hints(occupancy=occupancy, num_worker_warps=num_worker_warps)'''
-# Hints of a kernel that takes rows, by docs/measurements/2026-11-29-cutile-h200.md: 16 warps are refused, and an occupancy of 1
-# takes the time of the compiler's own choice.
-OCCUPANCY, NUM_WORKER_WARPS = "OCCUPANCY", "NUM_WORKER_WARPS"
+# Hints of a kernel that takes rows. 16 warps are refused (docs/measurements/2026-11-29-cutile-h200.md). How many programs are to
+# share a multiprocessor bounds a thread's registers: where nothing is said, the compiler takes up to 168 for a tile that fits into
+# half of them, and one program waits alone. More than 64 float32 a thread are spilled for a second program
+# (docs/measurements/2026-11-30-cutile-gather-h200.md).
+OCCUPANCY, RESIDENT, NUM_WORKER_WARPS = "OCCUPANCY", "RESIDENT", "NUM_WORKER_WARPS"
+RESIDENT_ELEMENTS = 16384  # of all whole tiles that the programs of a multiprocessor hold at once
 HINTS = {OCCUPANCY: (1, 2, 4, 8), NUM_WORKER_WARPS: (4, 8)}
 INDICES = {FULL: "({row}, {col})", ROW: "({row}, 0)", COL: "(0, {col})", SCALAR: "(0, 0)"}
 SHAPES = {FULL: "(BLOCK_ROWS, BLOCK_SIZE)", ROW: "(BLOCK_ROWS, 1)", COL: "(1, BLOCK_SIZE)", SCALAR: "(1, 1)"}
@@ -289,13 +292,29 @@ class CutileTile(Tile):
 
     @property
     def settings(self) -> dict[str, str]:
-        """The elements of a tile, and the hints that the kernel is compiled with."""
+        """The elements of a tile, how many programs share a multiprocessor, and the warps of a program."""
         elements = ELEMENTS_WITH_SUMS if self.task.is_persistent else ELEMENTS
-        return {"ELEMENTS": str(elements), OCCUPANCY: "1", NUM_WORKER_WARPS: str(ROW_WARPS)}
+        return {"ELEMENTS": str(elements), **dict([self._shared]), NUM_WORKER_WARPS: str(ROW_WARPS)}
+
+    @property
+    def _shared(self) -> tuple[str, str]:
+        """The setting by which programs share a multiprocessor: how many, or where tiles have whole rows the elements they hold."""
+        whole = sum(value.op == "load" and value.space == FULL for value in self.task.values)
+        resident = RESIDENT_ELEMENTS // max(whole, 1)
+        if self.task.is_persistent:
+            return OCCUPANCY, "1"
+        return (RESIDENT, str(resident)) if self.task.reduces_cols else (OCCUPANCY, str(-(-resident // ELEMENTS)))
+
+    @property
+    def _is_hinted(self) -> bool:
+        return self.form.tuned_tiles or not self.task.is_persistent
+
+    def _setting(self, name: str) -> str:
+        return f'tuned["{name}"]' if self.form.tuned_tiles else self.settings[name]
 
     def setting_lines(self) -> list[str]:
-        """Lines that choose the tile by the number of columns, and the programs where they keep sums."""
-        elements = 'tuned["ELEMENTS"]' if self.form.tuned_tiles else self.settings["ELEMENTS"]
+        """Lines that choose the tile by the number of columns, and how many programs share a multiprocessor."""
+        elements = self._setting("ELEMENTS")
         most = f"{WIDEST_BLOCK}, {elements}" if self.form.tuned_tiles else str(WIDEST_BLOCK)
         width = "n_cols" if self.task.reduces_cols else f"min(n_cols, {most})"
         lines = self.tuned_lines("n_cols") if self.form.tuned_tiles else []
@@ -308,17 +327,23 @@ class CutileTile(Tile):
             lines.append(f"n_programs = _num_programs({self.source}.device, {tiles})")
         else:
             lines.append(f"n_programs = {tiles}")
+        if self._shared[0] == RESIDENT:
+            lines.append(f"occupancy = ct.cdiv({self._setting(RESIDENT)}, BLOCK_ROWS * BLOCK_SIZE)")
         return [*lines, *([] if self.task.reduces_cols else ["n_blocks = ct.cdiv(n_cols, BLOCK_SIZE)"])]
 
     def launch_lines(self) -> list[str]:
         """Lines that start the kernel."""
         grid = "(n_programs,)" if self.task.reduces_cols else "(n_programs, n_blocks)"
-        hints = ", ".join(f'tuned["{name}"]' for name in HINTS)
-        name = f"_hinted({self.kernel.name}, {hints})" if self.form.tuned_tiles else ""
+        shared = self._shared[0]
+        occupancy = "occupancy" if shared == RESIDENT else self._setting(shared)
+        hints = f"{occupancy}, {self._setting(NUM_WORKER_WARPS)}"
+        name = f"_hinted({self.kernel.name}, {hints})" if self._is_hinted else ""
         return launched(self.kernel, "n_programs", grid, ["BLOCK_ROWS", "BLOCK_SIZE"], name)
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The elements of a tile: its rows, and of blocks of columns their width."""
         least = min(cols, default=0) if self.task.reduces_cols else 0
         elements = tuple(n for n in (1024, 2048, 4096, 8192, 16384) if n >= least)
-        return [("ELEMENTS", elements), *HINTS.items()]
+        tile = max(ELEMENTS, 1 << (least - 1).bit_length())
+        hints = {RESIDENT: tuple(tile * number for number in HINTS[OCCUPANCY]), **HINTS}
+        return [("ELEMENTS", elements), *((name, hints[name]) for name in (self._shared[0], NUM_WORKER_WARPS))]
