@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpu_runner.contracts import CaptureResult, CaseOutcome, Check, Status, TestCase, TestsResult, from_json
+from gpu_runner.contracts import CaptureResult, CaseOutcome, Check, Evidence, Status, TestCase, TestsResult, from_json
+from gpu_runner.verify.cases import NARROW
 from tests.workers.compiler.captured import captured
 from tests.workers.stages.answers import PASSED
 from tests.workers.stages.context import Answers, FakeContext, optimizing
@@ -117,12 +118,15 @@ def test_a_port_is_judged_with_a_stand_in_that_is_never_committed() -> None:
     assert strategy["compute_default_tiling_strategy"](**asked) == ((2, 64),), "a row beyond the last of an odd number"
     assert UB_MANAGER not in texts
     assert set(request.candidate.screened) == set(given) - {UB_MANAGER, EXPORTS}
+    assert NARROW[1] <= JUDGED_TILE, "infinities and NaN meet the kernel for rows of one tile"
 
 
 def test_a_port_that_is_wrong_is_not_pushed() -> None:
-    wrong = replace(PASSED, status=Status.incorrect_values)
+    evidence = Evidence("values", "The error is 2.", "T=8 H=8 float32")
+    wrong = replace(PASSED, status=Status.incorrect_values, evidence=(evidence,), seed="5eed" * 8)
     failed = failure(porting({"verify": wrong}))
     assert failed.code is FailureCode.verdict and "Nothing was pushed" in failed.fix
+    assert (failed.log or "").endswith(f"The verdict's seed: {'5eed' * 8}")
 
 
 @pytest.mark.parametrize(
