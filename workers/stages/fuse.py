@@ -97,8 +97,8 @@ REPRODUCE = "kernelsmith fuse model.py --out run"
 NOT_PUSHED = "No program was pushed. `/kernel retry` tries again; a new `/kernel fuse` takes another model."
 NOTHING_TO_GAIN = Failure(
     FailureCode.refused,
-    "no part of the model saves memory traffic as a kernel of its own, so that there is nothing to gain",
-    "What stays with torch, and why, is in the job's `subgraphs.json`.",
+    "no part of the model saves memory traffic as its own kernel, so there is nothing to gain",
+    "The job's `subgraphs.json` lists what stays with torch, and why.",
 )
 
 
@@ -454,7 +454,7 @@ class Dispatch:
                     reasons[part.name] = why(verdict)
                     chosen = simpler(bench.traced, chosen, part.name, bench.compilers_refusal)
         if not proved:
-            message = "none of the parts could be proved, so that all of the model stays with torch"
+            message = "no part could be proved, so the whole model stays with torch"
             attempts = tuple(f"`{name}` ended as {reason}" for name, reason in reasons.items())
             raise UserFacingError(Failure(FailureCode.verdict, message, NOT_PUSHED, attempts=attempts))
         return StageResult({"proved": proved, "reasons": reasons, "written": written} | _kept_cut(chosen))
@@ -502,7 +502,7 @@ class Compose:
         context.artifact("compose_out/composed_kernel.py", whole.source.encode(), "text/x-python")
         if verdict.status is not Status.passed:
             failure = verdict_failure(verdict, "compiler")
-            message = f"each part is proved, but the program that is composed of them is not: {why(verdict)}"
+            message = f"each part is proved, but the program composed of them is not: {why(verdict)}"
             raise UserFacingError(replace(failure, message=message, fix=NOT_PUSHED))
         cut_summary, reasons = bench.summary(chosen), dict[str, str](outcomes["reasons"])
         before_proofs = from_json(FuseSummary, extracted["summary"]).parts
