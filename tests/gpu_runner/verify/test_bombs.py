@@ -23,6 +23,7 @@ from gpu_runner.session import ChildReply, _of_frame
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import CaseAnswer, expecting, read_answer
 from gpu_runner.verify.cases import Case
+from gpu_runner.verify.examine import AnsweredCase
 from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.proof import Expected, Proof, make_call
 from gpu_runner.verify.truth import asked_of, form_of
@@ -201,7 +202,7 @@ def test_a_fault_in_comparing_ends_one_verdict(monkeypatch: pytest.MonkeyPatch) 
         raise RuntimeError("The size of tensor a must match the size of tensor b")
 
     monkeypatch.setattr(judge, "examine", broken)
-    examined = judge._examined(proof(), object(), "cpu", object(), ())  # type: ignore[arg-type]
+    examined = judge._examined(AnsweredCase(proof(), object(), "cpu"))  # type: ignore[arg-type]
     assert [finding.status for finding in examined.findings] == [Status.refused]
     assert "must match" in examined.findings[0].evidence.message
 
