@@ -69,7 +69,7 @@ from workers.fuse.route import route
 from workers.fuse.suite import suite_source
 from workers.fuse.traced import Traced, traced_of
 from workers.layouts.existing import suite_roots
-from workers.layouts.naming import check_name, existing_failure
+from workers.layouts.naming import check_name, existing_failure, import_name
 from workers.layouts.protocol import FusedHome, Layout, SuiteRun
 from workers.reports.plots import draw_plots
 from workers.reports.provenance import provenance
@@ -191,11 +191,6 @@ class FuseBench(Bench):
         """Where it goes."""
         return self.layout.fused(self.context.request.kernel, self.tree)
 
-    @cached_property
-    def asks_models(self) -> bool:
-        """Whether a part that the compiler does not write is a model's."""
-        return self.context.request.options.author is not AuthorName.compiler and self.has_models()
-
     def captured(self, part: Part) -> CaptureResult:
         """A part as it was traced."""
         return self.gate.capture(f"part-{part.digest}", part.source, lasting=True).result
@@ -225,7 +220,7 @@ class FuseBench(Bench):
 
     def refusal(self, part: Part) -> str | None:
         """Why nobody is asked to write a part."""
-        if self.asks_models and self.captured(part).graph is not None:
+        if self.asks_models() and self.captured(part).graph is not None:
             return None
         return self.compilers_refusal(part)
 
@@ -376,7 +371,7 @@ class Extract:
         if verdict.status is not Status.passed:
             raise UserFacingError(cut_failure(verdict))
         context.note("running the library's style check")
-        module = bench.home.folder.removeprefix("src/").replace("/", ".")
+        module = import_name(bench.home.folder)
         files = {
             f"{bench.home.folder}/original.py": bench.source,
             bench.home.suite: suite_source(bench.traced, module),

@@ -14,6 +14,7 @@ from workers.authors.protocol import SourceStyle
 from workers.contracts import DEFAULT_OPERATORS, Failure, FailureCode, FileChange, KernelTiling, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form
 from workers.layouts.liger import paths
+from workers.layouts.naming import import_name
 from workers.layouts.protocol import ExistingKernel
 from workers.layouts.python_source import Import, tuple_of, with_import, with_listed_name
 from workers.targets.contract import ApiContract, read_contract
@@ -47,7 +48,7 @@ class Implementation:
     @property
     def package(self) -> str:
         """The module of that file."""
-        return self.folder.removeprefix("src/").replace("/", ".")
+        return import_name(self.folder)
 
     def port_path(self, name: str) -> str:
         """The file of the operator of that name."""
