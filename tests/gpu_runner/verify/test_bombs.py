@@ -59,7 +59,7 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
     ]
     body: dict[str, Any] = {
         "launched": {"kernel": 2}, "launches": {"first": 1}, "work": [], "unwritten": {}, "saved_changed": 0, "shared": [],
-        "changed": [], "imported": False, "processors": 0, "asked": False, "broken": 0, "untouched": [], "touched": [],
+        "changed": [], "imported": "", "processors": 0, "asked": False, "broken": 0, "untouched": [], "touched": [],
         "ordering": [],
         "trail": {"events": [], "whole": ""},
         "decisions": [], "kernels": {}, "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
