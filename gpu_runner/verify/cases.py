@@ -85,6 +85,7 @@ MOST_GIVEN_BACK = 2  # inputs that are an upstream gradient
 ROWS_APART = (1, 2)  # of two views of one tensor, as of differences: x[1:] - x[:-1]
 RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many, as the layers of a model do
 WIDEST = (3000, 6000)  # columns of which one lies far out
+NARROW = (33, 128)  # columns that the kernels for narrow rows take, those of ports in their smallest tiles among them
 WIDE = (1100, 6000)  # columns, beyond what one block of most kernels for narrow rows has
 LEAST_OF_DATA = 32  # columns where all rows are like data
 
@@ -629,7 +630,7 @@ class _Plan:
             cases.append(self._case("large values", sizes, self._most_exact(), content=Content.large))
         if not self.quick and any(holds_extremes(spec) for spec in self.problem.inputs):
             # So wide that whole blocks of a row may be minus infinity; and as narrow, or as wide, as other kernels take them.
-            for columns, dim in itertools.product(((4100, 6000), (33, 200)), columns_of(self.problem)[:2] or (None,)):
+            for columns, dim in itertools.product(((4100, 6000), NARROW), columns_of(self.problem)[:2] or (None,)):
                 sizes = self._sizes(f"odd {columns} {dim}", columns, (10, 10), dim)
                 cases.append(self._case(_NOT_FINITE, sizes, content=Content.odd))
             for dim, size in self._beyond_cuts(self.draws.stream("odd cuts"))[:1]:

@@ -145,6 +145,20 @@ def _one(
 
 
 @dataclass(frozen=True)
+class AnsweredCase:
+    """A case's proof, and everything that came back on a device.
+
+    ``peer`` is what stands in the candidate's place, in the same case; ``overwrites`` names the memory that may be overwritten.
+    """
+
+    proof: Proof
+    answer: CaseAnswer
+    device: str
+    peer: Peer = NO_PEER
+    overwrites: Collection[str] = ()
+
+
+@dataclass(frozen=True)
 class ComparedCase:
     """What came of comparing a case's values: all but what torch did of the work, which the problem's scale says."""
 
@@ -152,48 +166,27 @@ class ComparedCase:
     deterministic: bool | None
 
 
-def compared_case(
-    proof: Proof,
-    answer: CaseAnswer,
-    device: str,
-    peer: Peer = NO_PEER,
-    overwrites: Collection[str] = (),
-    *,
-    is_coarse: bool = False,
-) -> ComparedCase:
-    """Compare everything that came back from one case with its truth.
-
-    ``peer`` is what stands in the candidate's place, in the same case; ``overwrites`` names the memory that may be overwritten.
-    A coarse comparison sees what is wrong by far.
-    """
-    notes = CaseNotes(proof.case.label())
-    examiner = _Examiner(notes, answer, peer, device, proof, is_coarse)
-    judge_memory(notes, proof, answer, overwrites)
-    _judge_options(notes, answer, peer)
+def compared_case(answered: AnsweredCase, *, is_coarse: bool = False) -> ComparedCase:
+    """Compare everything that came back from one case with its truth; a coarse comparison sees what is wrong by far."""
+    proof, notes = answered.proof, CaseNotes(answered.proof.case.label())
+    examiner = _Examiner(notes, answered, is_coarse)
+    judge_memory(notes, proof, answered.answer, answered.overwrites)
+    _judge_options(notes, answered.answer, answered.peer)
     examiner.values("values", proof, "first")
-    deterministic = examiner.second_run(proof)
+    deterministic = examiner.second_run()
     if proof.other is not None:
-        examiner.interleaved(proof, proof.other)
-    examiner.uses(proof)
-    examiner.results(proof)
+        examiner.interleaved(proof.other)
+    examiner.uses()
+    examiner.results()
     return ComparedCase(notes, deterministic)
 
 
-def examine(
-    proof: Proof,
-    answer: CaseAnswer,
-    device: str,
-    peer: Peer = NO_PEER,
-    overwrites: Collection[str] = (),
-    *,
-    is_coarse: bool = False,
-    compared: ComparedCase | None = None,
-) -> Examined:
+def examine(answered: AnsweredCase, *, is_coarse: bool = False, compared: ComparedCase | None = None) -> Examined:
     """Examine everything that came back from one case, whose values may have been ``compared`` before; see ``compared_case``."""
-    compared = compared or compared_case(proof, answer, device, peer, overwrites, is_coarse=is_coarse)
+    compared = compared or compared_case(answered, is_coarse=is_coarse)
     notes = compared.notes
-    if not proof.case.is_empty:  # there is no work that anybody could do
-        judge_honesty(notes, proof, answer, peer)
+    if not answered.proof.case.is_empty:  # there is no work that anybody could do
+        judge_honesty(notes, answered.proof, answered.answer, answered.peer)
     seen = (tuple(notes.overwrites), tuple(notes.allowances))
     return Examined(tuple(notes.checks), tuple(notes.findings), compared.deterministic, *seen, tuple(notes.excused))
 
@@ -208,13 +201,22 @@ class _Examiner:
     """Examines the values of one case; what it finds goes into ``notes``."""
 
     notes: CaseNotes
-    answer: CaseAnswer
-    peer: Peer
-    device: str
-    case: Proof
+    answered: AnsweredCase
     is_coarse: bool = False
     # By the identity of a truth, which the proof keeps alive: values that were compared with it, and what came of them.
     compared: dict[int, list[tuple[torch.Tensor, ValueComparison]]] = field(default_factory=dict)
+
+    @property
+    def proof(self) -> Proof:
+        return self.answered.proof
+
+    @property
+    def answer(self) -> CaseAnswer:
+        return self.answered.answer
+
+    @property
+    def peer(self) -> Peer:
+        return self.answered.peer
 
     def values(self, check: str, proof: Proof, run: str) -> None:
         given = self.answer.runs.get(run, {})
@@ -230,12 +232,12 @@ class _Examiner:
             else:
                 self._gradient("gradient" if check == "values" else check, run, label, item, value)
 
-    def second_run(self, proof: Proof) -> bool | None:
+    def second_run(self) -> bool | None:
         """Hold the second run against the first; gives whether they are the same to the last bit, None where there was none."""
         first, second = self.answer.runs.get("first", {}), self.answer.runs.get("second", {})
         if self.notes.findings:
             return True
-        if proof.once and not second:
+        if self.proof.once and not second:
             return None
         differ = [label for label, value in first.items() if not _same(value, second.get(label))]
         if self._passes_over("second", "deterministic"):
@@ -244,19 +246,19 @@ class _Examiner:
             self.notes.ok("deterministic")
             return True
         again = self._elsewhere()
-        again.values("values", proof, "second")
+        again.values("values", self.proof, "second")
         self.notes.excused += again.notes.excused
         for finding in again.notes.findings:
             message = f"The second run with the same inputs is wrong, the first was right. {finding.evidence.message}"
             evidence = replace(finding.evidence, check="deterministic", message=message)
             self.notes.add(VerdictFinding(Status.nondeterministic, evidence))
         if not again.notes.findings:
-            self._scatter(proof, differ)
+            self._scatter(differ)
         return False
 
-    def _scatter(self, proof: Proof, differ: list[str]) -> None:
+    def _scatter(self, differ: list[str]) -> None:
         """Find results of which more elements differ between two runs than sums in another order explain."""
-        expected = proof.expected()
+        expected = self.proof.expected()
         for label in differ:
             item = expected.get(label)
             pair = [self.answer.runs[run][label].tensor for run in ("first", "second")]
@@ -271,21 +273,21 @@ class _Examiner:
         """The same examiner with notes of its own."""
         return replace(self, notes=CaseNotes(self.notes.workload))
 
-    def uses(self, proof: Proof) -> None:
+    def uses(self) -> None:
         """Examine what came of other ways to call the candidate."""
-        for use in proof.uses:
+        for use in self.proof.uses:
             if self._passes_over(use.name, use.kind):
                 continue
             if use.kind == "saved":
                 self._saved()
                 continue
             again = self._elsewhere()
-            again.use(use, proof)
+            again.use(use)
             self.notes.take(again.notes, WORDS[use.kind], HINTS.get(use.kind, ""))
 
-    def use(self, use: Use, proof: Proof) -> None:
+    def use(self, use: Use) -> None:
         """Examine one use."""
-        given = self.answer.runs.get(use.name, {})
+        proof, given = self.proof, self.answer.runs.get(use.name, {})
         if use.kind == "double":
             if RAISES not in given:
                 for label, item in proof.seconds.items():
@@ -312,10 +314,10 @@ class _Examiner:
             message = "The backward changes a tensor that the forward saved for it, so a second backward reads something else."
             self.notes.wrong(Status.incorrect_gradient, "saved", message)
 
-    def results(self, proof: Proof) -> None:
+    def results(self) -> None:
         """Examine whether results stay as they are, and lie in memory of their own."""
         known = self.peer.answer
-        beside = {item.label for item in proof.outputs if item.is_beside}
+        beside = {item.label for item in self.proof.outputs if item.is_beside}
         for one, other in self.answer.shared:
             if one in beside and other in beside:
                 continue
@@ -332,8 +334,9 @@ class _Examiner:
             status = Status.incorrect_values if label.startswith("output") else Status.incorrect_gradient
             self.notes.wrong(status, "kept", "A later backward or call changed this result of an earlier one.", label)
 
-    def interleaved(self, proof: Proof, other: Proof) -> None:
+    def interleaved(self, other: Proof) -> None:
         """Examine two forwards before two backwards, and the second backward of the first."""
+        proof = self.proof
         if self._passes_over("interleaved", "interleaved"):
             return
         self.values("interleaved", proof, "interleaved")
@@ -357,8 +360,8 @@ class _Examiner:
     def _output(self, check: str, run: str, item: Expected | None, value: ReturnedValue, wanted: bool) -> None:
         if item is None:
             return
-        given = [self.case.laid[name].stride for name in self.case.form.mutates]
-        fault = output_fault(item, value, self.device, wanted, given)
+        given = [self.proof.laid[name].stride for name in self.proof.form.mutates]
+        fault = output_fault(item, value, self.answered.device, wanted, given)
         if fault is None or self._has_its_form(run, item.label, fault.check, item, value):
             self._one_value(check, run, Status.incorrect_values, item, value)
         else:
@@ -384,8 +387,8 @@ class _Examiner:
         if value.tensor is None:
             return
         got = item.known(value.tensor)
-        check = CHECKS.get(self.case.case.content, check)
-        if run == "first" and self.case.form.name == "kernelbench":
+        check = CHECKS.get(self.proof.case.content, check)
+        if run == "first" and self.proof.form.name == "kernelbench":
             self.notes.checks.append(Check(KERNELBENCH, self.notes.workload, is_close(got, item.truth.own), item.label))
         comparison = self._compared(run, item, got)
         if comparison.passed:
@@ -399,7 +402,7 @@ class _Examiner:
             message = f"{left} of {value.tensor.numel()} elements were never written."
             self.notes.wrong(Status.unwritten_output, "written", message, item.label, comparison)
             return
-        message = how(comparison) + remark(self.case, item, comparison)
+        message = how(comparison) + remark(self.proof, item, comparison)
         self.notes.wrong(wrong, check, message, item.label, comparison)
 
     def _compared(self, run: str, item: Expected, got: torch.Tensor) -> ValueComparison:
@@ -422,7 +425,7 @@ class _Examiner:
 
     def _loss(self, run: str) -> float:
         """What share of a value the original loses in this run."""
-        proof = self.case.other if run == "interleaved other" else self.case
+        proof = self.proof.other if run == "interleaved other" else self.proof
         assert proof is not None, "there are values of a second set of inputs only where there is one"
         items = [item for item in proof.expected().values() if item is not None]
         return loss_of((tensor, item.truth) for item in items for tensor in self.peer.tensors(run, item.label, item))

@@ -103,7 +103,7 @@ from gpu_runner.verify.constants import (
 )
 from gpu_runner.verify.draws import MASTER_BYTES, Draws
 from gpu_runner.verify.early import Door, Early, is_fit_after_a_run, keeps_apart
-from gpu_runner.verify.examine import ComparedCase, compared_case, examine
+from gpu_runner.verify.examine import AnsweredCase, ComparedCase, compared_case, examine
 from gpu_runner.verify.finding import Examined, VerdictFinding, decisive, failure_of, largest
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.inputs import shape_of
@@ -1021,7 +1021,8 @@ def _try(
                         trial.leave(proof, peer, None, True)
                 else:
                     compared = None if ahead is None else ahead.compared(proof)
-                    comparing.begin(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites, compared)
+                    device = "cuda" if session.gpu else "cpu"
+                    comparing.begin(AnsweredCase(proof, answer, device, peer, overwrites), compared)
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
             comparing.end()
@@ -1086,7 +1087,7 @@ def _decide_altered(
                 call = _call(once, peer, overwrites, **told)
                 reply = session.call(RunCase(call.call, altered=what), call.tensors, check=expecting(once))
                 answer = read_answer(reply)
-                if _examined(once, answer, "cpu", peer, overwrites).findings:
+                if _examined(AnsweredCase(once, answer, "cpu", peer, overwrites)).findings:
                     break
                 decided = answer.decided.outcomes
             else:
@@ -1677,7 +1678,7 @@ class _Importing:
         peer = next(peer for proof, peer in self._learned.cases if proof is chosen)
         answer = _answer(self._other, session, chosen, peer, overwrites, self._ahead)
         device, compared = "cuda" if session.gpu else "cpu", self._ahead.compared(chosen)
-        examined = _examined(chosen, answer, device, peer, overwrites, compared=compared)
+        examined = _examined(AnsweredCase(chosen, answer, device, peer, overwrites), compared=compared)
         self._other.take(examined, answer.launched)
         return session
 
@@ -1917,7 +1918,7 @@ class _Interpreting:
                         kind, decided = (proof.case.dtype, told is facts), _of_kernels(seen)
                         is_known = known_by.get(kind) == decided
                         known_by[kind] = decided
-                        comparing.begin(proof, answer, "cpu", peer, overwrites, is_coarse=is_known)
+                        comparing.begin(AnsweredCase(proof, answer, "cpu", peer, overwrites), is_coarse=is_known)
                 pool.shutdown(cancel_futures=True)
                 if own and not self._left:
                     if not is_asked_outside:
@@ -2278,15 +2279,7 @@ class _Comparing:
         self._pool.shutdown()
 
     def begin(
-        self,
-        proof: Proof,
-        answer: CaseAnswer,
-        device: str,
-        peer: Peer,
-        overwrites: Collection[str],
-        compared: Future[ComparedCase] | None = None,
-        *,
-        is_coarse: bool = False,
+        self, answered: AnsweredCase, compared: Future[ComparedCase] | None = None, *, is_coarse: bool = False
     ) -> None:
         """Begin to compare an answer, once few are being compared: they are held in memory. Its values may be ``compared``.
 
@@ -2296,10 +2289,8 @@ class _Comparing:
             with span("waiting for a comparison"):
                 wait(busy, return_when=FIRST_COMPLETED)
         self._take(lambda future: future.done())
-        work = self._pool.submit(
-            _examined, proof, answer, device, peer, overwrites, is_coarse=is_coarse, compared=compared
-        )
-        self._pending.append((work, tuple(answer.launched)))
+        work = self._pool.submit(_examined, answered, is_coarse=is_coarse, compared=compared)
+        self._pending.append((work, tuple(answered.answer.launched)))
 
     def end(self) -> None:
         """Take what came of all answers."""
@@ -2341,20 +2332,14 @@ def _call(proof: Proof, peer: Peer, overwrites: Collection[str], **more: Any) ->
 
 
 def _examined(
-    proof: Proof,
-    answer: CaseAnswer,
-    device: str,
-    peer: Peer,
-    overwrites: Collection[str],
-    *,
-    is_coarse: bool = False,
-    compared: Future[ComparedCase] | None = None,
+    answered: AnsweredCase, *, is_coarse: bool = False, compared: Future[ComparedCase] | None = None
 ) -> Examined:
     """Examine an answer; a fault on the way is a finding of this verdict, as what was examined came from the candidate."""
+    proof = answered.proof
     try:
         known = None if compared is None else compared.result()
         with nullcontext() if known else _in_turn_where_small(proof), span("comparing"):
-            return examine(proof, answer, device, peer, overwrites, is_coarse=is_coarse, compared=known)
+            return examine(answered, is_coarse=is_coarse, compared=known)
     except Exception as error:  # noqa: BLE001 - whatever it is, it comes of this candidate's values, and ends this verdict alone
         _log.exception("%s: the answer could not be compared", proof.case.label())
         message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"
@@ -2364,7 +2349,7 @@ def _examined(
 
 def _compared_ahead(proof: Proof, reply: ChildReply[CaseReply]) -> ComparedCase:
     with _in_turn_where_small(proof), span("comparing ahead"):
-        return compared_case(proof, read_answer(reply), "cuda")
+        return compared_case(AnsweredCase(proof, read_answer(reply), "cuda"))
 
 
 def _in_turn_where_small(proof: Proof) -> AbstractContextManager[object]:

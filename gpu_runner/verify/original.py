@@ -21,7 +21,7 @@ from gpu_runner.spans import span
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue, expecting, read_answer
 from gpu_runner.verify.cases import Content
 from gpu_runner.verify.early import Door, has_its_device
-from gpu_runner.verify.examine import examine
+from gpu_runner.verify.examine import AnsweredCase, examine
 from gpu_runner.verify.finding import Examined, failure_of
 from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
@@ -273,5 +273,5 @@ def describe(
     with span("comparing"):
         for proof, peer in learned.cases:
             assert peer.answer is not None, "a case of an original has what it gave"
-            examined.append(examine(proof, peer.answer, device, peer, tuple(learned.overwrites)))
+            examined.append(examine(AnsweredCase(proof, peer.answer, device, peer, tuple(learned.overwrites))))
     return learned, examined, peaks[0]

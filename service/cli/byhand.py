@@ -35,7 +35,7 @@ def compile_(
     name: Annotated[str | None, typer.Option(help="The kernel's name; by default the problem's file name.")] = None,
     to: Annotated[str, typer.Option(help="The language: `gpu` (Triton), `cutile` or `cutedsl`.")] = "gpu",
 ) -> None:
-    """Have the compiler author write a kernel; exit 2 and one sentence where it must refuse."""
+    """Compile a problem to a kernel, without a model; if the compiler refuses, exit 2 with one sentence."""
     from workers import byhand
 
     with reporting(kernels=True):
@@ -59,7 +59,7 @@ def verify(
     seed: Annotated[str | None, typer.Option(help="Repeat a verdict: the seed that it shows.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Judge a candidate; exit 0 passed, 1 any other status, 3 the environment is at fault."""
+    """Verify a candidate; exit 0 passed, 1 any other status, 3 a fault of the environment."""
     from service.report.verdicts import verdict_section, verdict_words
     from workers import byhand
 
@@ -82,7 +82,7 @@ def bench(
     compiled: Annotated[bool, typer.Option("--compiled", help="Run the candidate under torch.compile.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure a candidate beside eager and torch.compile, with the floor; without a GPU only the floor is predicted."""
+    """Time a candidate against eager mode and torch.compile; without a GPU only predict the floor."""
     from service.report.benchmarks import benchmark_table, memory_table, speed_sentence
     from workers import byhand
 
@@ -104,7 +104,7 @@ def tune(
     budget_s: Annotated[float, typer.Option("--budget", help="Seconds to spend at most.")] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Find a candidate's settings for this machine's GPU by measuring, and write them into it; without a GPU nothing is tuned."""
+    """Tune a candidate's launch settings on this machine's GPU and write them into it; without a GPU nothing is tuned."""
     from service.report.profiled import tuned_section
     from workers import byhand
 
@@ -126,7 +126,7 @@ def profile(
     gpu: Annotated[str | None, typer.Option(help="The GPU to predict for where none is here, such as H100.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what bounds a candidate: its roofline everywhere, and Nsight Compute's counters where they can be read."""
+    """Show what bounds a candidate, by its roofline and, where they can be read, Nsight Compute's counters."""
     from service.report.profiled import profile_section
     from workers import byhand
 
@@ -148,7 +148,7 @@ def npu_profile(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what each kernel of a program does on an Ascend NPU, by msprof's counters: times, units of a core, bandwidth."""
+    """Profile a program's kernels on an Ascend NPU with msprof: times, units of a core, bandwidth."""
     from service.report.profiled import npu_kernels
     from workers import npu_profile
 
@@ -173,14 +173,14 @@ def suite(
     ] = Path("suite"),
     author: Annotated[str, typer.Option(help="Who writes the kernels: `compiler`.")] = "compiler",
     jobs: Annotated[int, typer.Option(help="How many problems at a time.", min=1)] = 1,
-    limit_s: Annotated[float, typer.Option("--limit", help="Seconds for one problem at most.", min=1)] = 300.0,
+    limit_s: Annotated[float, typer.Option("--limit", help="The most seconds for one problem.", min=1)] = 300.0,
     as_json: Json = False,
 ) -> None:
-    """Have the compiler author work through a folder of problems: compiled, right, how fast, and what was refused for which reason.
+    """Run the compiler on a folder of problems: what compiles, is right, how fast, and why the rest is refused.
 
-    What is refused as a whole is composed of proved parts where it can be, with torch between them, and counted apart.
-    Without a GPU large problems are proved at small sizes, in Triton's interpreter. A run that was ended goes on from where it was.
-    Exit 1 where a kernel is wrong, 3 where the environment was at fault for one.
+    What is refused as a whole is composed from proved parts where possible, with torch between them, and counted apart.
+    Without a GPU large problems are proved at small sizes, in Triton's interpreter. An interrupted run resumes where it stopped.
+    Exit 1 if a kernel is wrong, 3 if one met a fault of the environment.
     """
     from service.report.console import problem_set_section
     from workers import byhand
@@ -204,21 +204,19 @@ def suite(
 @app.command()
 def fuse(
     model: ProblemFile,
-    out: Annotated[Path, typer.Option(help="Where all of it goes; a run that was interrupted there goes on.")] = Path(
-        "fuse"
-    ),
+    out: Annotated[Path, typer.Option(help="The output folder; an interrupted run in it resumes.")] = Path("fuse"),
     jobs: Annotated[int, typer.Option(help="How many parts to prove at a time.", min=1)] = 1,
     extract_author: Annotated[AuthorName, typer.Option(help="Who changes the cut.")] = AuthorName.auto,
     dispatch_author: Annotated[AuthorName, typer.Option(help="Who writes the parts.")] = AuthorName.auto,
     compose_author: Annotated[AuthorName, typer.Option(help="Who puts the parts together.")] = AuthorName.auto,
     rounds: Annotated[int, typer.Option(min=0, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of resuming.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take a model apart, have the parts written, prove them, and compose a module of the same parameters. With `auto` a language
-    model, where one is configured, does what the compiler refuses.
+    """Cut a model into parts, write and prove a kernel for each, and compose a module of the same parameters. With `auto` a
+    configured language model does what the compiler refuses.
 
-    Exit 0 the whole is proved, or there is nothing to gain; 1 it failed, 2 it was refused, 3 the environment is at fault.
+    Exit 0 the whole is proved, or there is nothing to gain; 1 it failed, 2 it was refused, 3 a fault of the environment.
     """
     from service.report.fused import fused_section
     from workers import byhand
@@ -242,7 +240,7 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what this host can do, and prove which isolation holds on it; exit 3 where something is missing."""
+    """Show what this host can do and which isolation holds on it; exit 3 if something is missing."""
     from service.report.console import host_section
     from workers import byhand
 
@@ -268,7 +266,7 @@ def calibrate(
     slowdown: Annotated[float, typer.Option(help="The planted slowdown, as a share of the time.", min=0.005)] = 0.03,
     as_json: Json = False,
 ) -> None:
-    """Say how far this machine's times can be trusted: kernels against themselves, and with a planted slowdown.
+    """Measure how far this machine's times can be trusted: kernels against themselves, and with a planted slowdown.
 
     Exit 1 where a kernel was called faster or slower than itself, 3 without a GPU.
     """

@@ -32,7 +32,7 @@ def import_history(
     repo: Checkout = None,
     repository: Repository = None,
 ) -> None:
-    """Keep the numbers of a library's own benchmark CSV; lines that are known already change nothing.
+    """Import the numbers of a library's own benchmark CSV; lines that are already known change nothing.
 
     Exit 0 done, 2 the file is no such CSV.
     """
@@ -53,7 +53,7 @@ def import_history(
 
 @app.command("import-jobs")
 def import_jobs(repo: Checkout = None, repository: Repository = None) -> None:
-    """Keep what earlier jobs measured of the repository's own kernels, at the commits that they started from.
+    """Import what earlier jobs measured of the repository's own kernels, at the commits that they started from.
 
     Exit 0 done, 2 what is named cannot be used.
     """
@@ -73,7 +73,7 @@ def export_history(
     repo: Checkout = None,
     repository: Repository = None,
 ) -> None:
-    """Write all numbers of a repository to a file, one row for each point; times are in UTC.
+    """Export all numbers of a repository to a file, one row per point; times are in UTC.
 
     Exit 0 done, 2 there is nothing to write or no such format, 3 pyarrow is not installed or the file cannot be written.
     """
@@ -109,7 +109,7 @@ def export_pages(
     commits: Annotated[int, typer.Option(min=2, help="How many of the newest commits a chart has.")] = 200,
     comparisons: Annotated[int, typer.Option(min=0, help="How many of the newest commits are compared.")] = 20,
 ) -> None:
-    """Write the pages of a repository's kernels with their JSON and badges, for GitHub Pages: every link is relative.
+    """Export the pages of a repository's kernels with JSON and badges, for GitHub Pages: every link is relative.
 
     Exit 0 done, 2 there is nothing to write, 3 the folder cannot be written to.
     """
@@ -134,7 +134,7 @@ def prune_history(
     days: Annotated[float, typer.Option(min=1, help="Keep every point for so many days, then one a week.")] = 400,
     weekly_days: Annotated[float, typer.Option(min=1, help="Keep the weekly points for so many days.")] = 3650,
 ) -> None:
-    """Remove old points from the database, of all repositories: the newest of a series, those of a change and imports stay."""
+    """Remove old points of all repositories; the newest of a series, those of a change and imports stay."""
     from workers import history
 
     with reporting():
@@ -149,7 +149,7 @@ def simulate_nights(
     series_nights: Annotated[int, typer.Option(min=30, help="Series times nights, for each scenario.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Of the random numbers: the same seed gives the same table.")] = 0,
 ) -> None:
-    """Say how often the detection would report a change where there is none, and how soon it finds one, from measured noise."""
+    """Simulate nights with measured noise: how often a change is reported where there is none, and how soon one is found."""
     from workers import history
 
     head = (

@@ -140,7 +140,7 @@ def optimize(
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> None:
-    """Make a kernel of a checkout faster or smaller, and prove it.
+    """Make a kernel of a checkout faster or smaller, verified and measured.
 
     Exit 0 done (also if nothing beats the existing kernel), 1 the job stopped, 2 refused, 3 the environment is at fault.
     """
@@ -195,7 +195,7 @@ def modify(
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> None:
-    """Change a kernel of a checkout as you say, by a language model, and prove, test and measure the change.
+    """Change a kernel of a checkout in your words, by a language model; verified, tested and measured.
 
     Exit 0 done, 1 the job stopped, 2 it was refused, 3 the environment is at fault.
     """
@@ -232,7 +232,7 @@ def port(
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> None:
-    """Port an operator of a checkout to another device with the same API, and prove its values and gradients.
+    """Port an operator of a checkout to another device or language with the same API; values and gradients are verified.
 
     Exit 0 done, 1 the job stopped, 2 it was refused, 3 the environment is at fault.
     """
@@ -259,7 +259,7 @@ def compare(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether HEAD makes kernels faster or slower than its merge base with a branch, tag or commit.
+    """Compare HEAD's kernels with those of its merge base with a branch, tag or commit.
 
     Exit 0 nothing is worse, 1 something is slower, larger or wrong, 2 it was refused, 3 the environment is at fault.
     """
@@ -294,7 +294,7 @@ def nightly(
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> None:
-    """Measure every kernel of HEAD, keep the numbers in the checkout's database, and compare what changed with the last good one.
+    """Measure every kernel of HEAD, store the numbers in the checkout, and compare changes with the last good commit.
 
     Exit 0 nothing became worse, 1 something became slower, larger or wrong, 2 refused, 3 the environment is at fault.
     """
@@ -316,7 +316,7 @@ def bisect_(
     repo: Repo = Path(),
     layout: Layout = None,
 ) -> None:
-    """Find the commits that made a kernel wrong, by a verdict on each, else slower or larger: a commit and the good one in turns.
+    """Find the commits that made a kernel wrong, slower or larger.
 
     Finished steps are kept: the same command goes on where it was interrupted. Exit 0 a commit or a range was found, 1 BAD is not
     worse than GOOD or that is undecided, 2 refused, 3 the environment is at fault.

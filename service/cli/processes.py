@@ -287,7 +287,7 @@ def knowledge(
     local: OnABranch = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the lines and do nothing.")] = False,
 ) -> None:
-    """Propose what this installation's jobs measured of strategies, as lines of their pages, by a pull request.
+    """Open a pull request with what this installation's jobs measured of strategies, as lines of their pages.
 
     It reads the installation's database, with its settings; no kernel and no repository is named. The same command again changes
     nothing, and updates the pull request where there is more. Exit 0 done, 2 refused, 3 GitHub or the database did not answer.

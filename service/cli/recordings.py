@@ -27,7 +27,7 @@ def recording(
     ],
     as_json: Json = False,
 ) -> None:
-    """Say what the questions of a recording took: tokens, what a cache gave of them, seconds, and money where there is a price.
+    """Show what the questions of a recording took: tokens, cached tokens, seconds, and money where there is a price.
 
     No database is needed, and nothing is asked. Requests without a price are priced by KERNELSMITH_MODEL_PRICES.
     Exit 0 told, 2 it is no recording, 3 a setting cannot be used.
@@ -61,7 +61,7 @@ def replay(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Repeat a recorded job on a checkout without a model: the same questions get the same answers, and decisions are made again.
+    """Repeat a recorded job on a checkout without a model: questions get the recorded answers, all else is done again.
 
     What passes is proved anew; what a GPU measured is taken from the recording. Where prompts or code have changed, it says which
     question the recording does not hold.

@@ -21,7 +21,7 @@ from service.report.verdicts import (
 from workers.contracts import FusedPart, FuseSummary, JobView
 
 MAX_ROWS = 64
-TOO_LARGE = "The picture of the cut is too large for a comment: it is `cut.md` among the job's artifacts."
+TOO_LARGE = "The diagram of the cut is too large for a comment: see `cut.md` in the job's artifacts."
 COMPILED = "`torch.compile`"
 WITHOUT_KERNELS = {"torch_compile": COMPILED, "eager": "eager PyTorch"}
 OUTCOMES = {None: "not tried yet", True: "proved", False: "stays with torch"}
@@ -38,9 +38,7 @@ def fused_verdict(summary: FuseSummary, job: JobView) -> str:
     saved = f"{size_bytes(summary.saved_bytes)} of {size_bytes(summary.moved_bytes)}"
     if verdict is None:
         cut = f"{counted(len(parts), 'part')} at {counted(places, 'place')}"
-        return (
-            f"**{model} is cut into {cut}**, which may save {saved} that a forward moves; nothing of it is proved yet."
-        )
+        return f"**{model} is cut into {cut}**, which may save {saved} that a forward moves; nothing is proved yet."
     where = " in Triton's interpreter" if verdict.interpreted else ""
     if verdict.status is not Status.passed:
         return f"**{model} is not proved:** {verdict_words(verdict)}."
@@ -58,7 +56,7 @@ def _speed(summary: FuseSummary) -> str:
     gain, other = (overall_speedup(one.rows, "torch_compile") if one else None for one in (alone, compiled))
     if compiled is None or gain is None or other is None or other <= gain:
         return f" {speed_sentence(alone)}{speed_advice(alone)}"
-    advice = f"**Compile the fused module**: {ratio(other)} as fast as {COMPILED} of the model, {ratio(gain)} as it is."
+    advice = f"**Compile the fused module**: {ratio(other)} as fast as {COMPILED} of the model, {ratio(gain)} without compiling it."
     return f" {advice} Under {COMPILED}: {speed_sentence(compiled)}{speed_advice(compiled)}"
 
 
@@ -78,7 +76,7 @@ def speed_advice(result: BenchmarkResult) -> str:
         )
     compiled = results_by[COMPILED]
     if compiled and all(one.words and not one.count(Word.faster) for one in compiled):
-        return f" In {passes} there is nothing to gain over {COMPILED} of the original model, which needs no new files."
+        return f" In {passes} it gains nothing over {COMPILED} of the original model, which needs no new files."
     return ""
 
 
@@ -93,7 +91,7 @@ def fused_conclusion(summary: FuseSummary) -> Conclusion:
 def fused_sections(summary: FuseSummary, image_urls: Mapping[str, str]) -> str:
     """The cut, and what is known of the whole by now; ``image_urls`` are addresses by the images' names."""
     numbered = [_part(number, part) for number, part in enumerate(summary.parts[:MAX_ROWS], 1)]
-    header = ("part", "operators", "inputs", "places", "bytes apart", "floor", "saved", "outcome")
+    header = ("part", "operators", "inputs", "places", "bytes unfused", "floor", "saved", "outcome")
     kept = [(code(k.operator, 60), str(k.places), sentence(k.reason)) for k in summary.kept[:MAX_ROWS]]
     torch = table(("operator", "places", "why it stays with torch"), kept, numeric=(1,))
     share = percent(summary.saved_bytes / summary.moved_bytes if summary.moved_bytes else None)
@@ -104,7 +102,7 @@ def fused_sections(summary: FuseSummary, image_urls: Mapping[str, str]) -> str:
         folded(f"The same under {COMPILED}", benchmark_table(summary.compiled)) if summary.compiled is not None else "",
         pictures(summary.images, image_urls),
         table(header, numbered, numeric=(3, 4, 5, 6)),
-        f"Bytes are of one forward, saved ones of all places of a part: {share} of the model's together. Time is not predicted.",
+        f"Bytes are per forward; saved bytes are of all places of a part, together {share} of the model's. Time is not predicted.",
         code_block(summary.picture, "mermaid") if len(summary.picture) <= BLOCK_LIMIT else TOO_LARGE,
         folded("What stays with torch", torch),
         folded("Files", bullets([code(path, 200) for path in summary.files])),
@@ -112,7 +110,7 @@ def fused_sections(summary: FuseSummary, image_urls: Mapping[str, str]) -> str:
         folded("The test in the library", tests_section(summary.tests) if summary.tests is not None else ""),
         folded("Style check", style_section(summary.style) if summary.style is not None else ""),
         provenance_line(summary.provenance),
-        f"The same on the command line: {code(summary.reproduce)}",
+        f"On the command line: {code(summary.reproduce)}",
     )
 
 
@@ -135,7 +133,7 @@ def fused_section(summary: Mapping[str, Any]) -> str:
     lines = [
         f"**{summary['status']}**: {_words(summary)}",
         "",
-        f"Operators that compute: {summary['operators']}, {summary['left_to_torch']} of them by torch.",
+        f"Computing operators: {summary['operators']}, {summary['left_to_torch']} of them left to torch.",
     ]
     lines += [f"- `{name}`: proved" for name in summary["proved"]]
     lines += [f"- `{name}` stays with torch: {reason}" for name, reason in summary["stays_with_torch"].items()]
@@ -146,9 +144,9 @@ def fused_section(summary: Mapping[str, Any]) -> str:
 
 def _words(summary: Mapping[str, Any]) -> str:
     if summary["status"] == "nothing to gain":
-        return "No part of it is faster as a kernel of its own."
+        return "No part saves memory traffic as its own kernel."
     if summary["status"] == "nothing proved":
-        return "None of its parts could be proved, so that all of it stays with torch."
+        return "No part could be proved, so the whole model stays with torch."
     if summary["why"] is not None:
         return str(summary["why"])
-    return "Values and gradients of the whole are the model's."
+    return "Values and gradients of the whole match the model's."

@@ -35,21 +35,21 @@ from workers.contracts import (
 CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", "quiet"
 STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
 Brought = tuple[str, str, int | None]  # a commit, its title, and the pull request that brought it
-BY_RUNS = "Every change of time or memory was found in three interleaved runs of both commits."
-BACK_BY_RUNS = "Three interleaved runs against the good commit found it as good as before."
+BY_RUNS = "Each change of time or memory was confirmed by three interleaved runs of both commits."
+BACK_BY_RUNS = "In three interleaved runs it was as good as the good commit."
 MAX_NAMED = 5
 MAX_ROWS = 60
 METRICS = {"time_us": "time", "peak_bytes": "peak memory", "wrong_values": "values"}
-BY_SCRIPT = ", timed by the library's own script: its problem is not known, so that values are unproved and changes not compared"
+BY_SCRIPT = ", timed by the library's own script: its problem is unknown, so values are not verified and changes are not compared"
 EVIDENCE = {
-    "band": "outside of the series' band",
-    "change_point": "its level moved",
+    "band": "outside the series' band",
+    "change_point": "the level shifted",
     "values": "values are wrong",
     "recovery": "back near the old level",
-    "right": "values are right",
-    "faster": "below the week before",
+    "right": "values are correct",
+    "faster": "below the level of the week before",
 }
-HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "verdict", "why it was compared")
+HEADER = ("kernel", "pass", "size", "metric", "new / old (95% interval)", "between", "verdict", "why it was compared")
 
 
 def has_regressed(summary: NightlySummary) -> bool:
@@ -64,28 +64,27 @@ def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
     wrong = [kernel.kernel for kernel in summary.kernels if kernel.wrong]  # also where nobody knows since when
     worse = _kernels([change for change in news if change.metric != "wrong_values"])
     parts = [f"wrong values in {_named(wrong)}"] if wrong else []
-    parts += [f"a confirmed regression in {_named(worse)}"] if worse else []
+    parts += [f"confirmed regression in {_named(worse)}"] if worse else []
     if parts:
-        return f"**Found {at}:** {' and '.join(parts)}."
+        found = " and ".join(parts)
+        return f"**{found[0].upper()}{found[1:]}** {at}."
     if not summary.kernels:
-        why = "every kernel was measured at this commit before" if summary.known else "no kernel was measured"
+        why = "every kernel was already measured at this commit" if summary.known else "no kernel was measured"
         return f"**Nothing to do {at}:** {why}."
     measured = [kernel for kernel in summary.kernels if kernel.skipped is None]
     if not measured and summary.known:
-        return f"**Nothing to do {at}:** every kernel that can be measured was measured at this commit before."
+        return f"**Nothing to do {at}:** every kernel that can be measured already was at this commit."
     if not measured:
         return f"**Nothing could be measured {at}:** {_first_reason(summary)}"
     recovered = _kernels([change for change in summary.changes if change.state == RECOVERED])
     back = [name for name in recovered if name not in summary.standing]
     worse_still = f" Still worse: {_named(summary.standing)}." if summary.standing else ""
     if back:
-        return (
-            f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; nothing else became worse.{worse_still}"
-        )
+        return f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; no new regression.{worse_still}"
     still = _kernels([change for change in summary.changes if change.state == UNDECIDED])
-    doubt = f" Not decided: {_named(still)}; the next night compares again." if still else ""
+    doubt = f" Undecided: {_named(still)}; the next night compares again." if still else ""
     unproved = [kernel.kernel for kernel in summary.kernels if kernel.unproved]
-    doubt += f" Values not proved: {_named(unproved)}." if unproved else ""
+    doubt += f" Values unproved: {_named(unproved)}." if unproved else ""
     new = "new " if summary.standing else ""
     return f"**No {new}regression {at}** in {counted(len(measured), 'kernel')}.{worse_still}{doubt}"
 
@@ -94,12 +93,12 @@ def nightly_after(summary: NightlySummary, _job: JobView, _links: Links) -> str:
     """What a maintainer does next."""
     news = _news(summary)
     if news:
-        return f"look at the commits between the two: {code(f'git log --oneline {news[0].good[:12]}..{news[0].bad[:12]}')}."
+        return f"look at the commits in between: {code(f'git log --oneline {news[0].good[:12]}..{news[0].bad[:12]}')}."
     wrong = [kernel.kernel for kernel in summary.kernels if kernel.wrong]
     if wrong:
-        return f"fix {_named(wrong)}: {code(f'/kernel verify {wrong[0]}')} shows more of what is wrong."
+        return f"fix {_named(wrong)}; {code(f'/kernel verify {wrong[0]}')} shows the details."
     if summary.left:
-        return f"nothing; the budget ended before {_named(summary.left)}; the next night begins there."
+        return f"nothing; the budget ended before {_named(summary.left)}, where the next night starts."
     return "nothing."
 
 
@@ -120,9 +119,7 @@ def nightly_sections(summary: NightlySummary) -> str:
         _other_kernels(summary),
         paragraphs("**Faster than a week ago:**", changes_table(summary.improved)) if summary.improved else "",
         bullets([f"{code(kernel.kernel)}: {sentence(kernel.wrong)}" for kernel in summary.kernels if kernel.wrong]),
-        folded(
-            "Compared, and no change was found", changes_table([change for change in ordered if change.state == QUIET])
-        ),
+        folded("Compared, no change found", changes_table([change for change in ordered if change.state == QUIET])),
         folded("Measured", _measured(summary)),
         folded("Not measured", _skipped(summary)),
         provenance_line(summary.provenance),
@@ -171,8 +168,8 @@ def _testbed(summary: NightlySummary) -> str:
     if not summary.new_testbed:
         return ""
     return (
-        f"**New testbed:** {inline('; '.join(summary.new_testbed), 400)}. Numbers from here on are series of their own, and what "
-        "differs from the night before is no regression."
+        f"**New testbed:** {inline('; '.join(summary.new_testbed), 400)}. New series begin here; a difference from the "
+        "night before is no regression."
     )
 
 
@@ -180,15 +177,15 @@ def _other_kernels(summary: NightlySummary) -> str:
     if not summary.came and not summary.gone:
         return ""
     named = [f"new: {_named(summary.came)}"] if summary.came else []
-    named += [f"no longer there: {_named(summary.gone)}"] if summary.gone else []
-    return f"**Other kernels:** {'; '.join(named)}. The numbers of a kernel begin anew with its name."
+    named += [f"removed: {_named(summary.gone)}"] if summary.gone else []
+    return f"**Kernels changed:** {'; '.join(named)}. A renamed kernel starts a new series."
 
 
 def _measured(summary: NightlySummary) -> str:
     done = [
-        f"{code(one.kernel)}: {counted(one.points, 'number')} kept"
+        f"{code(one.kernel)}: {counted(one.points, 'number')} recorded"
         + (BY_SCRIPT if one.by_script else "")
-        + (f"; values not proved: {sentence(one.unproved)}" if one.unproved else "")
+        + (f"; values unproved: {sentence(one.unproved)}" if one.unproved else "")
         for one in summary.kernels
         if not one.skipped
     ]
@@ -202,14 +199,14 @@ def _skipped(summary: NightlySummary) -> str:
         for one in summary.kernels
         if one.skipped is not None
     ]
-    lines += [f"{_named(summary.left)}: the budget ended; they come first the next night"] if summary.left else []
-    lines += [f"{_named(summary.known)}: measured at this commit before"] if summary.known else []
+    lines += [f"{_named(summary.left)}: not reached within the budget; first in the next night"] if summary.left else []
+    lines += [f"{_named(summary.known)}: already measured at this commit"] if summary.known else []
     return bullets(lines)
 
 
 def _first_reason(summary: NightlySummary) -> str:
     skipped = summary.kernels[0].skipped
-    return reason(skipped) if skipped is not None else "the runner gave no measurement."
+    return reason(skipped) if skipped is not None else "the runner returned no measurement."
 
 
 # By what stands, the most important first: an issue's title says that alone.
@@ -246,7 +243,7 @@ def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence
         changes_table(update.changes),
         plots,
         _reproduce(update, brought),
-        f"<sub>{_how(update.changes)} The issue closes by itself once they are gone.</sub>",
+        f"<sub>{_how(update.changes)} This issue closes by itself once they are gone.</sub>",
         _first(update_id),
     )
     return signed(text, NO_JOB, MessageKind.regression, update.key())
@@ -261,8 +258,8 @@ def regression_comment(
             _head(update), _next(), _brought(brought), changes_table(update.changes), plots, _reproduce(update, brought)
         )
     elif update.gone:
-        head = f"**{code(update.kernel)} is no longer there** at {code(update.revision[:12])}."
-        text = f"{head} What this issue reports can recover no more, and it is closed."
+        head = f"**{code(update.kernel)} no longer exists** at {code(update.revision[:12])}."
+        text = f"{head} Its regression can no longer be checked, so this issue is closed."
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
         text = paragraphs(
@@ -274,16 +271,14 @@ def regression_comment(
 def _how(changes: Sequence[NightChange]) -> str:
     """How it was decided what became worse."""
     ways = {
-        "Values were judged three times, next to the good commit." if one.metric == "wrong_values" else BY_RUNS
+        "Values were verified three times, together with the good commit." if one.metric == "wrong_values" else BY_RUNS
         for one in changes
     }
     return " ".join(sorted(ways, reverse=True))
 
 
 def _how_recovered(changes: Sequence[NightChange]) -> str:
-    ways = {
-        "Three verdicts found its values right." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes
-    }
+    ways = {"Its values passed three verdicts." if one.metric == "wrong_values" else BACK_BY_RUNS for one in changes}
     return " ".join(sorted(ways))
 
 
@@ -295,8 +290,8 @@ def digest_title(update: DigestUpdate) -> str:
 def digest_issue(update: DigestUpdate) -> str:
     """The issue's body, by whose last line it is found again."""
     text = (
-        "A comment a week names the kernels that became faster or smaller, each found in three interleaved runs of both commits. A "
-        "week without any has none. Close this issue to hear no more."
+        "A weekly comment lists the kernels that became faster or need less memory, each confirmed by three interleaved runs of "
+        "both commits. A week without any has no comment. Close this issue to stop the comments."
     )
     return signed(text, NO_JOB, MessageKind.digest, regression_key("digest", update.gpu))
 
@@ -316,22 +311,20 @@ def is_first(body: str, update_id: str) -> bool:
 def reply_triaged(count: int) -> str:
     """Answer a triage that was done."""
     numbers = "1 series" if count == 1 else f"{count} series"
-    return (
-        f"**Accepted.** What is measured now is the new base of {numbers}, and this issue is closed. **Next:** nothing."
-    )
+    return f"**Accepted.** The current measurements are the new baseline of {numbers}; this issue is closed. **Next:** nothing."
 
 
 def reply_no_regression() -> str:
     """Answer a triage outside of an issue of the nightly run."""
     return (
-        "`triaged` accepts the regression that an issue of the nightly run reports, and this is no such issue. Nothing was done. "
-        "Give it on the issue that the bot opened."
+        "Nothing was done: `triaged` accepts the regression that an issue of the nightly run reports, and this is not one. "
+        "Use it on the issue that the bot opened."
     )
 
 
 def reply_nothing_to_triage() -> str:
     """Answer a triage where no confirmed change stands."""
-    return "No confirmed change stands here: it has recovered, or was accepted before. Nothing was done."
+    return "Nothing was done: no confirmed change is open here. It has recovered, or was accepted before."
 
 
 def _head(update: RegressionUpdate) -> str:
@@ -340,11 +333,11 @@ def _head(update: RegressionUpdate) -> str:
     if update.wrong:
         return f"**{code(update.kernel)} gives wrong values** {at}: {sentence(update.wrong)}"
     if not confirmed:
-        return f"**{code(update.kernel)} has recovered in part** {at}; other changes stand."
+        return f"**{code(update.kernel)} has partly recovered** {at}; other changes remain."
     worst = max(confirmed, key=lambda change: change.ratio)
     what = "peak memory" if worst.metric == "peak_bytes" else f"{worst.timed_pass} time"
     size = inline(worst.workload, 120)
-    return f"**{code(update.kernel)} became worse** {at}: {what} {worst.ratio:.3f} times what it was at {size}."
+    return f"**{code(update.kernel)} became worse** {at}: {what} is {worst.ratio:.3f} times the old value at {size}."
 
 
 def _brought(brought: Sequence[Brought]) -> str:
@@ -352,11 +345,11 @@ def _brought(brought: Sequence[Brought]) -> str:
         f"{code(sha[:12])} {inline(title, 120)}" + ("" if pull is None else f", pull request #{pull}")
         for sha, title, pull in brought
     ]
-    return paragraphs("No other commit lies between the two nights:", bullets(lines)) if lines else ""
+    return paragraphs("The only commits between the two nights:", bullets(lines)) if lines else ""
 
 
 def _next() -> str:
-    return "**Next:** fix it, or accept it with `/kernel triaged REASON`: what is measured then is the new base."
+    return "**Next:** fix it, or accept it with `/kernel triaged REASON`, which makes the current measurements the new baseline."
 
 
 def _reproduce(update: RegressionUpdate, brought: Sequence[Brought]) -> str:
@@ -369,8 +362,8 @@ def _reproduce(update: RegressionUpdate, brought: Sequence[Brought]) -> str:
     commands += [f"kernelsmith bisect {name} {good}..{bad}"]
     asked = code(f"/kernel bisect {update.kernel} {confirmed.good[:12]}..{confirmed.bad[:12]}")
     return paragraphs(
-        "" if brought else f"{asked} in a comment here looks for the commit.",
-        "On a checkout, on a machine with such a GPU:",
+        "" if brought else f"To find the commit, comment {asked} here.",
+        "On a checkout, on a machine with the same GPU:",
         code_block("\n".join(commands), "sh"),
     )
 
@@ -383,10 +376,10 @@ def bisected_verdict(summary: BisectSummary) -> str:
     """The result of a bisection in one line."""
     good, bad = code(summary.good[:12]), code(summary.bad[:12])
     if not summary.suspects:
-        said = {"undecided": "cannot be told from", "broken": "cannot be compared with"}
-        why = ": at one of the two the kernel is not there, or does not build" if summary.whole == "broken" else ""
+        said = {"undecided": "cannot be distinguished from", "broken": "cannot be compared with"}
+        why = ": at one of the two the kernel is missing or does not build" if summary.whole == "broken" else ""
         what = said.get(summary.whole, "is not worse than")
-        return f"**{code(summary.kernel)}: {bad} {what} {good}.** Nothing was searched{why}."
+        return f"**{code(summary.kernel)}: {bad} {what} {good}.** There was no search{why}."
     grown = "" if summary.ratio is None else f", {summary.ratio:.3f} times what it was"
     worse = "wrong" if summary.by_values else "worse"
     if len(summary.suspects) == 1 and len(summary.suspects[0].commits) == 1:
@@ -399,7 +392,7 @@ def bisected_sections(summary: BisectSummary, image_urls: Mapping[str, str] | No
     """The commits, the plot where it was published, and what it took."""
     titles, pulls = dict(summary.titles), dict(summary.pulls)
     steps = f"{counted(summary.steps, 'comparison')}, each an interleaved run of two commits"
-    steps = f"{counted(summary.steps, 'commit')} proved" if summary.by_values else steps
+    steps = f"{counted(summary.steps, 'commit')} verified" if summary.by_values else steps
     spent = f"<sub>{steps} on {inline(summary.gpu or 'this machine', 60)}.</sub>"
     return paragraphs(
         bullets([_line(one, titles, pulls) for one in summary.suspects]),
@@ -413,7 +406,7 @@ def bisected_after(summary: BisectSummary) -> str:
     """What a maintainer does next."""
     if any(one.merge for one in summary.suspects):
         name, ends = shlex.quote(summary.kernel), f"{summary.good[:12]}..{summary.bad[:12]}"
-        return f"`kernelsmith bisect {name} {ends}` on a checkout looks into the merge; then fix it."
+        return f"`kernelsmith bisect {name} {ends}` on a checkout searches inside the merge; then fix it."
     return "fix it, or accept it on its issue with `/kernel triaged REASON`." if summary.suspects else "nothing."
 
 
@@ -425,11 +418,9 @@ def bisected_report(summary: BisectSummary) -> str:
 def culprit_check(kernel: str, gpu: str, commit: str, ratio: float | None, wrong: bool) -> tuple[str, str]:
     """Title and summary of the check on the pull request that brought a commit."""
     grown = "slower or larger" if ratio is None else f"worse: {ratio:.3f} times what it was"
-    grown = "wrong in its values" if wrong else grown
+    grown = "incorrect" if wrong else grown
     title = plain(f"{kernel} became {grown}", 120)
-    text = (
-        f"{code(kernel)} on {inline(gpu, 60)} became {grown} in {code(commit[:12])}, which this pull request brought."
-    )
+    text = f"{code(kernel)} on {inline(gpu, 60)} became {grown} in {code(commit[:12])}, a commit of this pull request."
     how = "Found by a verdict on each commit." if wrong else "Found by interleaved runs of the commits on one machine."
     return title, paragraphs(text, how)
 
@@ -437,8 +428,8 @@ def culprit_check(kernel: str, gpu: str, commit: str, ratio: float | None, wrong
 def reply_no_range(good: str, bad: str) -> str:
     """Answer a bisection whose commits are none, or do not follow on each other."""
     return (
-        f"There is no line of commits from {code(good)} to {code(bad)}. Nothing was done. Name a commit of the default branch "
-        "and a later one, each by its id, its branch or its tag, as `GOOD..BAD`."
+        f"Nothing was done: no line of commits leads from {code(good)} to {code(bad)}. Name a commit of the default branch and a "
+        "later one as `GOOD..BAD`, each by its id, branch or tag."
     )
 
 
@@ -446,16 +437,16 @@ def reply_range_too_long(kernel: str, good: str, bad: str, count: int, most: int
     """Answer a bisection of more commits than a job fetches."""
     command = code(f"kernelsmith bisect {kernel} {good}..{bad}")
     return (
-        f"{code(f'{good}..{bad}')} has {count} commits, and a job takes at most {most}. Nothing was done. Name two that are nearer "
-        f"to each other, such as two that nights measured, or run {command} on a checkout."
+        f"Nothing was done: {code(f'{good}..{bad}')} has {count} commits, and a job takes at most {most}. Name two that are closer "
+        f"together, such as two that nights measured, or run {command} on a checkout."
     )
 
 
 def _line(suspect: Suspect, subjects: Mapping[str, str], pulls: Mapping[str, int]) -> str:
     first, last = suspect.commits[0], suspect.commits[-1]
-    brought = f", brought by the merge {code(suspect.merge[:12])}" if suspect.merge not in (None, last) else ""
+    brought = f", merged by {code(suspect.merge[:12])}" if suspect.merge not in (None, last) else ""
     brought += f", pull request #{pulls[last]}" if last in pulls else ""
     if len(suspect.commits) == 1:
         return f"{code(last[:12])} {inline(subjects.get(last, ''), 120)}{brought}"
-    why = f"{counted(len(suspect.unjudged), 'commit')} between them could not be judged"
+    why = f"{counted(len(suspect.unjudged), 'commit')} between them could not be tested"
     return f"one of {len(suspect.commits)} commits, {code(first[:12])} to {code(last[:12])}{brought}: {why}"

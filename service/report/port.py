@@ -10,12 +10,12 @@ from service.report.verdicts import repetition, style_section, verdict_section, 
 from workers.contracts import DEFAULT_OPERATORS, JobView, PortSummary
 
 NOT_MEASURED = {
-    "ascend": "Not measured: no NPU took part. The sizes of the table above are the shape groups to time there, by the library's "
-    "benchmark script under `kernelsmith npu-profile`.",
-    "cutile": "Not measured. The sizes of the table above are the shape groups to time.",
-    "cutedsl": "Not measured. The sizes of the table above are the shape groups to time.",
-    "rocm": "Not measured: no GPU of AMD took part. The sizes of the definition of done are the shape groups to time there.",
-    "xpu": "Not measured: no GPU of Intel took part. The sizes of the definition of done are the shape groups to time there.",
+    "ascend": "Not measured: no NPU was available. Time the sizes of the table above on one, with the library's benchmark script "
+    "under `kernelsmith npu-profile`.",
+    "cutile": "Not measured. The sizes to time are those of the table above.",
+    "cutedsl": "Not measured. The sizes to time are those of the table above.",
+    "rocm": "Not measured: no AMD GPU was available. The sizes to time are those of the definition of done.",
+    "xpu": "Not measured: no Intel GPU was available. The sizes to time are those of the definition of done.",
 }
 
 
@@ -27,7 +27,7 @@ def ported_verdict(summary: PortSummary, job: JobView) -> str:
     proved = f"its values and gradients are proved{where}:** {words}."
     ported = f"{kernel} in {inline(summary.language, 40)}"
     if summary.existing and not summary.settings:
-        return f"**No setting of {ported} was found faster than its own, so that nothing is changed; {proved}"
+        return f"**No faster setting of {ported} was found, so nothing is changed; {proved}"
     if summary.existing:
         return f"**{ported} is tuned, and {proved}{_speed(summary)}"
     origin = "" if summary.origin == DEFAULT_OPERATORS else f" from {code(summary.origin)}"
@@ -92,32 +92,32 @@ def _bottleneck(summary: PortSummary) -> str:
         )
         for size in summary.work
     ]
-    header = ("size, bfloat16", "forward bytes", "backward bytes", "operations a byte, forward", "backward")
+    header = ("size, bfloat16", "forward bytes", "backward bytes", "operations per byte, forward", "backward")
     most = max(size.forward_operations / max(1, size.forward_bytes) for size in summary.work)
-    bound = "memory" if most < MEMORY_BOUND else "arithmetic, as far as its products reach the rate of the cube"
+    bound = "memory-bound" if most < MEMORY_BOUND else "compute-bound, if its products reach the cube unit's rate"
     turns = [
-        f"{code(tiling.kernel, 80)} at {code(tiling.workload, 80)}: {tiling.turns(summary.cores)} tiles a core at most, "
+        f"{code(tiling.kernel, 80)} at {code(tiling.workload, 80)}: at most {tiling.turns(summary.cores)} tiles per core; "
         f"{percent(tiling.filled_share(summary.cores))} of the turns of {summary.cores} cores are filled"
         for tiling in summary.tilings
         if tiling.tiles and summary.cores
     ]
     twice = sorted({tiling.workload for tiling in summary.tilings if tiling.kernel.endswith(WIDE)})
     return paragraphs(
-        f"By its bytes and operations it is bound by {bound}. For these bytes each tensor is read and written once."
+        f"By bytes and operations it is {bound}. The bytes count each tensor once."
         + (
-            f" Kernels of wide rows read them again for each pass over a row: at {', '.join(map(code, twice))} more moves."
+            f" Kernels for wide rows read a row once per pass, so more is moved at {', '.join(map(code, twice))}."
             if twice
             else ""
         ),
         table(header, rows, numeric=(1, 2, 3, 4)),
-        folded("How evenly the cores are filled", bullets(turns)) if turns else "",
+        folded("Load balance of the cores", bullets(turns)) if turns else "",
     )
 
 
 def _done(summary: PortSummary) -> str:
-    words = {True: "yes", False: "no", None: "only the device can say"}
+    words = {True: "yes", False: "no", None: "needs the device"}
     rows = [(inline(item.name, 80), words[item.holds], sentence(item.evidence)) for item in summary.done]
-    return table(("item", "holds", "by"), rows)
+    return table(("item", "holds", "evidence"), rows)
 
 
 def _api(summary: PortSummary) -> str:
@@ -125,42 +125,42 @@ def _api(summary: PortSummary) -> str:
     other = (
         "the default operator" if summary.origin == DEFAULT_OPERATORS else f"the implementation {code(summary.origin)}"
     )
-    return table(("name", "exported", f"against {other}"), rows)
+    return table(("name", "exported", f"compared with {other}"), rows)
 
 
 def _optimizations(summary: PortSummary) -> list[str]:
     if summary.target == "cutile":
         return [
-            "A tile has as many elements whatever the width of a row: short rows share one. Its sizes are powers of two.",
-            "What lies beyond the last row or column is padded by the load: masks stand only where a sum would count it.",
-            "Statistics and sums are kept in float32; results are cast where they are stored.",
+            "Tiles have the same number of elements at every row width: short rows share a tile. Their sizes are powers of two.",
+            "Loads pad beyond the last row and column; there is a mask only where a sum would count the padding.",
+            "Statistics and sums are in float32; results are cast where they are stored.",
         ]
     if summary.target == "cutedsl":
         return [
-            "A thread takes vectors of 16 bytes where rows and tensors begin at multiples of them, else single elements.",
-            "A row is reduced by shuffles within warps and one number of each warp in shared memory; it stays in registers.",
-            "Statistics and sums are kept in float32; results are cast where they are stored.",
+            "A thread loads vectors of 16 bytes where rows and tensors are aligned to them, else single elements.",
+            "A row stays in registers; warp shuffles and one number per warp in shared memory reduce it.",
+            "Statistics and sums are in float32; results are cast where they are stored.",
         ]
     if not summary.buffer_bits:
         return [
-            "Blocks and warps come from the library's own `calculate_settings`, which knows the device.",
-            "Where sums over rows are kept, each program of a grid of the device's processors strides over rows.",
-            "Statistics and sums are kept in float32; results are cast where they are stored.",
+            "The library's own `calculate_settings` chooses blocks and warps for the device.",
+            "Sums over rows are kept by one program per processor of the device, which strides over the rows.",
+            "Statistics and sums are in float32; results are cast where they are stored.",
         ]
     several = any(tiling.rows > 1 for tiling in summary.tilings)
     wide = any(tiling.kernel.endswith(WIDE) for tiling in summary.tilings)
     return [
-        "Blocks come from the unified buffer, by the library's own `compute_default_tiling_strategy`; the memory multiplier is "
-        "the largest number of float32 tiles that the kernel keeps at once, counted in its source.",
-        "Programs are as many as vector cores at most, or one for each block of columns where these are more; each strides over "
-        "the grid.",
+        "The library's own `compute_default_tiling_strategy` fits blocks to the unified buffer; the memory multiplier is the "
+        "largest number of float32 tiles that the kernel keeps at once, counted in its source.",
+        "There are at most as many programs as vector cores, or one per block of columns where these are more; each strides "
+        "over the grid.",
         *(["Short rows share a two-dimensional block, with masks for rows and columns."] if several else []),
         *(
-            ["Rows that the buffer does not hold are taken in blocks of columns, by kernels of their own."]
+            ["Rows that do not fit into the buffer are computed in blocks of columns, by separate kernels."]
             if wide
             else []
         ),
-        "Statistics and sums are kept in float32; results are cast where they are stored.",
+        "Statistics and sums are in float32; results are cast where they are stored.",
     ]
 
 
@@ -177,9 +177,9 @@ def _tilings(summary: PortSummary) -> str:
         for tiling in summary.tilings
     ]
     lowered = [
-        f"{code(kernel.name, 80)} compiles with {inline(summary.language, 40)} to linalg: {kernel.copies} copies of whole tiles, "
-        f"at most {kernel.bits:,} bits of tiles alive"
-        + (f", {kernel.buffered_bits:,} with second buffers" if kernel.buffered_bits else "")
+        f"{code(kernel.name, 80)} is lowered to linalg by {inline(summary.language, 40)}: {kernel.copies} copies of whole tiles, "
+        f"at most {kernel.bits:,} bits of live tiles"
+        + (f", {kernel.buffered_bits:,} with double buffering" if kernel.buffered_bits else "")
         for kernel in summary.lowered
     ]
     if not summary.buffer_bits:
@@ -202,4 +202,4 @@ def _parity(summary: PortSummary) -> str:
         (code(parity.call, 200), ", ".join(parity.dtypes), sentence(verdict_words(parity.verdict)))
         for parity in summary.parities
     ]
-    return table(("call", "judged in", "values and gradients"), rows)
+    return table(("call", "dtypes", "values and gradients"), rows)

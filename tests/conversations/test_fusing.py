@@ -49,21 +49,21 @@ def test_a_model_is_cut_reviewed_and_composed_where_one_part_fails(open_talk: Op
         ]
     )
     assert text == snapshot("""\
-**`stack` is cut into 4 parts at 4 places**, which may save 9.91 KiB of 37.8 KiB that a forward moves; nothing of it is proved yet.
+**`stack` is cut into 4 parts at 4 places**, which may save 9.91 KiB of 37.8 KiB that a forward moves; nothing is proved yet.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
 - 14 operators compute.
-- Torch has a library for 3 of them: matrix product \\(3\\).
-- Between them are 3 groups of 3 to 4 operators.
+- 3 of them call a library in torch: matrix product \\(3\\).
+- Between these are 3 groups of 3 to 4 operators.
 
-| part | operators | inputs | places | bytes apart | floor | saved | outcome |
+| part | operators | inputs | places | bytes unfused | floor | saved | outcome |
 | --- | --- | --- | ---: | ---: | ---: | ---: | --- |
 | 1. `add_relu_mul_9568ee` | add, relu, mul, add | `6 x 32 float32`<br>`32 float32`<br>`6 x 32 float32` | 1 | 6.00 KiB | 2.38 KiB | 3.62 KiB | not tried yet |
 | 2. `add_gelu_mul_a5ab4d` | add, gelu, mul | `6 x 48 float32`<br>`48 float32` | 1 | 5.62 KiB | 2.44 KiB | 3.19 KiB | not tried yet |
 | 3. `add_sigmoid_mul_297356` | add, sigmoid, mul | `6 x 24 float32`<br>`24 float32` | 1 | 2.81 KiB | 1.22 KiB | 1.59 KiB | not tried yet |
 | 4. `layer_norm_6848f6` | layer\\_norm | `6 x 32 float32`<br>`32 float32`<br>`32 float32` | 1 | 3.25 KiB | 1.75 KiB | 1.50 KiB | not tried yet |
 
-Bytes are of one forward, saved ones of all places of a part: 26% of the model's together. Time is not predicted.
+Bytes are per forward; saved bytes are of all places of a part, together 26% of the model's. Time is not predicted.
 
 ```mermaid
 flowchart TD
@@ -86,7 +86,7 @@ flowchart TD
 
 ▸ What stays with torch
 
-The same on the command line: `kernelsmith fuse model.py --out run`
+On the command line: `kernelsmith fuse model.py --out run`
 
 - **Approve**: the parts are proved, and a program is composed of them and proved as a whole.
 - **Request changes**: `keep 3 and 4 together` or `leave 2 to torch` changes the cut, which is shown again. This was attempt 1 of 5.
@@ -172,7 +172,7 @@ def test_where_every_part_fails_nothing_is_composed(open_talk: Open) -> None:
     talk.skip_all(number)
     talk.clock[0] += 10
     talk.review("APPROVE")
-    assert "none of the parts could be proved" in "\n".join(heard(talk, number))
+    assert "no part could be proved" in "\n".join(heard(talk, number))
     talk.clock[0] += 10
 
 

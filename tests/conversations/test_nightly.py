@@ -76,24 +76,24 @@ def test_a_regression_is_found_in_its_night_told_once_and_recovers(open_talk: Op
     quiet = [night(talk, number, 200.5, "one"), night(talk, number, 199.5, "two")]
     assert all("**No regression at" in report for report in quiet)
     assert night(talk, number, 220.0, "three") == snapshot("""\
-**Found at `COMMIT4`:** a confirmed regression in `geglu`.
-**Next:** look at the commits between the two: `git log --oneline COMMIT3..COMMIT4`.
+**Confirmed regression in `geglu`** at `COMMIT4`.
+**Next:** look at the commits in between: `git log --oneline COMMIT3..COMMIT4`.
 
-| kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
+| kernel | pass | size | metric | new / old (95% interval) | between | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
-| `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
-| `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
-| `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |\
+| `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside the series' band |
+| `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside the series' band |
+| `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside the series' band |\
 """)
     assert night(talk, number, 220.0, "four") == snapshot("""\
 **No new regression at `COMMIT5`** in 1 kernel. Still worse: `geglu`.
 **Next:** nothing.\
 """)
     assert night(talk, number, 200.0, "five") == snapshot("""\
-**Recovered at `COMMIT6`:** `geglu`; nothing else became worse.
+**Recovered at `COMMIT6`:** `geglu`; no new regression.
 **Next:** nothing.
 
-| kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
+| kernel | pass | size | metric | new / old (95% interval) | between | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
 | `geglu` | forward | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |
 | `geglu` | backward | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |
@@ -112,7 +112,7 @@ def test_wrong_values_are_in_the_first_line_and_a_wrong_kernel_is_not_timed(open
     night(talk, number, 200.0)
     assert "Nothing to do" in night(talk, number, 200.0)
     report = night(talk, number, 300.0, "another", verify=WRONG)
-    assert report.startswith("**Found at") and "wrong values in `geglu`" in report.splitlines()[0]
+    assert report.startswith("**Wrong values in") and "`geglu`" in report.splitlines()[0]
     assert "benchmark" not in talk.asked()[-3:]
 
 
@@ -286,7 +286,7 @@ def test_what_a_nights_budget_left_is_measured_the_next_day_at_the_same_commit(
         now[0] += timedelta(days=1)
     first, second = reports
     assert "the budget ended before `rms_norm`, `softmax`" in first
-    assert "`softmax`: 7 numbers kept" in second and "`geglu`: measured at this commit before" in second
+    assert "`softmax`: 7 numbers recorded" in second and "`geglu`: already measured at this commit" in second
 
 
 def issues(talk: Talk, first: int) -> list[tuple[int, str, str]]:
@@ -306,23 +306,23 @@ def test_the_issue_of_a_kernel_lives_from_the_first_report_to_its_closing(open_t
     assert (title, state) == snapshot(("geglu became slower on NVIDIA H200", "open"))
     body = talk.hub.world.repository(REPOSITORY).issues[issue].body
     assert re.sub("first [0-9a-f]{32}", "first UPDATE", talk.normal(body)) == snapshot("""\
-**`geglu` became worse** on NVIDIA H200, found at `COMMIT4`: forward time 1.100 times what it was at T=4096 I=11008.
+**`geglu` became worse** on NVIDIA H200, found at `COMMIT4`: forward time is 1.100 times the old value at T=4096 I=11008.
 
-**Next:** fix it, or accept it with `/kernel triaged REASON`: what is measured then is the new base.
+**Next:** fix it, or accept it with `/kernel triaged REASON`, which makes the current measurements the new baseline.
 
-No other commit lies between the two nights:
+The only commits between the two nights:
 
 - `COMMIT4` Change files
 
-| kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
+| kernel | pass | size | metric | new / old (95% interval) | between | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
-| `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
-| `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
-| `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
+| `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside the series' band |
+| `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside the series' band |
+| `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside the series' band |
 
 ![geglu: time, microseconds, forward, T=4096 I=11008: 4 nights, changed in number 4](https://hub/octo/kernels/raw/COMMIT5/JOB4/geglu-history.png)
 
-On a checkout, on a machine with such a GPU:
+On a checkout, on a machine with the same GPU:
 
 ```sh
 git checkout COMMIT4
@@ -330,7 +330,7 @@ kernelsmith compare geglu --against COMMIT3
 kernelsmith bisect geglu COMMIT3..COMMIT4
 ```
 
-<sub>Every change of time or memory was found in three interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
+<sub>Each change of time or memory was confirmed by three interleaved runs of both commits. This issue closes by itself once they are gone.</sub>
 
 <!-- first UPDATE -->\
 """)
@@ -338,11 +338,11 @@ kernelsmith bisect geglu COMMIT3..COMMIT4
     assert talk.heard(issue) == [], "a comment only when something new is known"
     night(talk, number, 260.0, "five")
     assert talk.read(issue).splitlines()[0] == snapshot(
-        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT7`: forward time 1.300 times what it was at T=4096 I=11008."
+        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT7`: forward time is 1.300 times the old value at T=4096 I=11008."
     )
     night(talk, number, 200.0, "six")
     assert talk.read(issue).splitlines()[0] == snapshot(
-        "**`geglu` has recovered** at `COMMIT9` on NVIDIA H200. Three interleaved runs against the good commit found it as good as before. This issue is closed."
+        "**`geglu` has recovered** at `COMMIT9` on NVIDIA H200. In three interleaved runs it was as good as the good commit. This issue is closed."
     )
     assert issues(talk, number) == [(issue, title, "closed")]
     night(talk, number, 230.0, "seven")
@@ -362,7 +362,7 @@ def test_each_gpu_model_has_an_issue_of_its_own(open_talk: Open) -> None:
     assert "**No regression" in night(talk, number, 200.0, **other)
     assert [title for _, title, _ in issues(talk, number)] == ["geglu became slower on NVIDIA H200"]
     night(talk, number, 220.0, "four")
-    assert "**Found at" in night(talk, number, 200.0, **other | {"benchmark": on_b200(230.0)})
+    assert "**Confirmed regression in" in night(talk, number, 200.0, **other | {"benchmark": on_b200(230.0)})
     night(talk, number, 200.0, "five")
     night(talk, number, 200.0, **other | {"benchmark": on_b200(230.0)})
     assert [(title, state) for _, title, state in issues(talk, number)] == [
@@ -444,7 +444,7 @@ def test_where_no_issue_can_be_opened_the_report_of_the_night_tells_it(open_talk
     for line in ("", "one", "two"):
         night(talk, number, 200.0, line)
     refuse_issues(talk)
-    assert "a confirmed regression in `geglu`" in night(talk, number, 220.0, "three")
+    assert "**Confirmed regression in `geglu`**" in night(talk, number, 220.0, "three")
     assert issues(talk, number) == []
     assert {job.state for job in inbox.find_jobs(REPOSITORY)} == {JobState.done}
 
@@ -469,7 +469,7 @@ def test_an_issue_that_was_refused_is_opened_by_the_next_night_that_can(open_tal
     assert (title, state) == ("geglu became slower on NVIDIA H200", "open")
     body = talk.normal(talk.hub.world.repository(REPOSITORY).issues[issue].body)
     assert body.splitlines()[0] == snapshot(
-        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT4`: forward time 1.100 times what it was at T=4096 I=11008."
+        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT4`: forward time is 1.100 times the old value at T=4096 I=11008."
     )
     assert body.count("![") == 1 and body.count("| confirmed |") == 3
     night(talk, number, 220.0, "six")
@@ -528,7 +528,7 @@ def test_the_issue_of_a_kernel_that_is_removed_is_closed(open_talk: Open) -> Non
     talk.settle()
     talk.skip(number)
     assert talk.read(issue) == snapshot(
-        "**`geglu` is no longer there** at `COMMIT5`. What this issue reports can recover no more, and it is closed."
+        "**`geglu` no longer exists** at `COMMIT5`. Its regression can no longer be checked, so this issue is closed."
     )
     assert issues(talk, number) == [(issue, title, "closed")]
 
@@ -548,24 +548,24 @@ def test_a_person_accepts_a_regression_and_it_is_the_base_from_then_on(open_talk
     talk.say(issue, "/kernel triaged it rounds as eager mode now")
     talk.settle()
     assert talk.read(issue) == snapshot(
-        "**Accepted.** What is measured now is the new base of 3 series, and this issue is closed. **Next:** nothing."
+        "**Accepted.** The current measurements are the new baseline of 3 series; this issue is closed. **Next:** nothing."
     )
     assert issues(talk, number) == [(issue, title, "closed")]
     assert "**No regression at" in night(talk, number, 221.0, "four")
     assert "**No regression at" in night(talk, number, 200.0, "five"), (
         "back at the old level is no news of an accepted change"
     )
-    assert "a confirmed regression in `geglu`" in night(talk, number, 260.0, "six")
+    assert "**Confirmed regression in `geglu`**" in night(talk, number, 260.0, "six")
     assert issues(talk, number) == [(issue, title, "open")], "what is worse than what was accepted is news"
     assert "found at `COMMIT7`" in talk.read(issue)
     assert "**Recovered at" in night(talk, number, 200.0, "seven")
     assert "has recovered" in talk.read(issue)
     talk.say(issue, "/kernel triaged once more")
     talk.settle()
-    assert "No confirmed change stands here" in talk.read(issue)
+    assert "no confirmed change is open here" in talk.read(issue)
     talk.say(number, "/kernel triaged here")
     talk.settle()
-    assert "this is no such issue" in talk.read(number)
+    assert "this is not one" in talk.read(number)
 
 
 @pytest.mark.long  # in `make test` test_faults of the service has forged marks
@@ -624,7 +624,7 @@ def test_a_comment_has_a_range_searched_and_the_pull_request_of_the_commit_is_ma
     (report,) = [body for body in talk.heard(number) if not body.startswith("**The bisection")]
     assert folded(report).split("\n\n▸")[0] == snapshot("""\
 **`geglu` became worse in 3 places** between `COMMIT1` and `COMMIT2`, 1.300 times what it was.
-**Next:** `kernelsmith bisect geglu COMMIT1..COMMIT2` on a checkout looks into the merge; then fix it.
+**Next:** `kernelsmith bisect geglu COMMIT1..COMMIT2` on a checkout searches inside the merge; then fix it.
 
 - `COMMIT3` Merge pull request #&#8203;2 from change-slow, pull request #2
 - `COMMIT4` Say two
@@ -657,9 +657,9 @@ def test_a_range_that_is_none_or_too_long_is_answered_and_starts_nothing(open_ta
     answers = [folded(body) for body in talk.heard(number)]
     assert answers == snapshot(
         [
-            "There is no line of commits from `main` to `v9`. Nothing was done. Name a commit of the default branch and a later one, each by its id, its branch or its tag, as `GOOD..BAD`.",
-            "There is no line of commits from `main` to `COMMIT1`. Nothing was done. Name a commit of the default branch and a later one, each by its id, its branch or its tag, as `GOOD..BAD`.",
-            "`COMMIT1..main` has 34 commits, and a job takes at most 32. Nothing was done. Name two that are nearer to each other, such as two that nights measured, or run `kernelsmith bisect geglu COMMIT1..main` on a checkout.",
+            "Nothing was done: no line of commits leads from `main` to `v9`. Name a commit of the default branch and a later one as `GOOD..BAD`, each by its id, branch or tag.",
+            "Nothing was done: no line of commits leads from `main` to `COMMIT1`. Name a commit of the default branch and a later one as `GOOD..BAD`, each by its id, branch or tag.",
+            "Nothing was done: `COMMIT1..main` has 34 commits, and a job takes at most 32. Name two that are closer together, such as two that nights measured, or run `kernelsmith bisect geglu COMMIT1..main` on a checkout.",
             "`/kernel bisect geglu main`: `main` is not a value for `GOOD..BAD`. Name two commits, branches or tags with two dots between them, such as `1f2e3d4..main`.",
         ]
     )
@@ -681,11 +681,11 @@ def test_what_became_faster_in_a_week_is_told_in_one_issue_that_people_can_close
     assert talk.read(issue) == snapshot("""\
 **Faster since DATE** at `COMMIT5`: `geglu`.
 
-| kernel | pass | size | what | new over old (95% interval) | since | verdict | why it was compared |
+| kernel | pass | size | metric | new / old (95% interval) | between | verdict | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
-| `geglu` | forward | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the week before |
-| `geglu` | backward | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the week before |
-| `geglu` | full | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the week before |\
+| `geglu` | forward | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the level of the week before |
+| `geglu` | backward | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the level of the week before |
+| `geglu` | full | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the level of the week before |\
 """)
     talk.hub.set_issue_state(REPOSITORY, issue, "maintainer", "closed")
     night(talk, number, 100.0, "five")

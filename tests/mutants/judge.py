@@ -36,7 +36,7 @@ from gpu_runner.reply import ChildReply
 from gpu_runner.verify.answer import CaseAnswer, read_answer
 from gpu_runner.verify.cases import beyond_reach
 from gpu_runner.verify.constants import constants_of
-from gpu_runner.verify.examine import examine
+from gpu_runner.verify.examine import AnsweredCase, examine
 from gpu_runner.verify.finding import decisive, failure_of
 from gpu_runner.verify.judge import choose_cases, judge, may_refuse, prove
 from gpu_runner.verify.opening import opened, reference_session
@@ -252,7 +252,7 @@ def _ruling(given: CandidateSource, proofs: Sequence[Proof]) -> Ruling:
         for proof in proofs:
             check, label = "launch", proof.case.label()
             try:
-                examined = examine(proof, _answer(state, proof, ()), "cpu")
+                examined = examine(AnsweredCase(proof, _answer(state, proof, ()), "cpu"))
             except Exception as error:
                 failed = _as_child_error(error, state.work)
                 if isinstance(failed, ChildError) and may_refuse(proof, NO_PEER, failed):
@@ -277,7 +277,7 @@ def _looked(given: CandidateSource, proofs: Sequence[Proof], time_s: float) -> I
             return
         try:
             answer = _answer(state, proof, ("second",))
-            examined = examine(proof, answer, "cpu", ONCE)
+            examined = examine(AnsweredCase(proof, answer, "cpu", ONCE))
             wrong = "; ".join(finding.evidence.message for finding in examined.findings[:1])
             yield Looked(dict(_seen(proof, answer)), wrong, _worked(answer.work, proof))
         except Exception as error:

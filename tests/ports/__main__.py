@@ -47,7 +47,7 @@ HEAD = (
     "| --- | --- | --- | --- | --- | --- | --- | --- | ---: |"
 )
 TILES = (
-    "| operator, size | whose | kernels: tile, programs | lowered | bits alive at most | with second buffers | errors in the "
+    "| operator, size | whose | kernels: tile, programs | lowered | bits alive at most | with double buffering | errors in the "
     "interpreter |\n| --- | --- | --- | --- | ---: | ---: | --- |"
 )
 UB_BITS = "1572864"

@@ -11,7 +11,7 @@ from workers.fuse.part import Occurrence, Part, occurrence_of, part_of
 from workers.fuse.traced import Traced
 
 Holds = Callable[[Part], str | None]  # why an author cannot write a part as one program; None where it can
-NOTHING_SAVED = "one kernel in torch already: a kernel of its own would move as many bytes"
+NOTHING_SAVED = "already one kernel in torch; its own kernel would move as many bytes"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _reason(traced: Traced, name: str) -> str:
     if kind is OperatorKind.library:
         return LIBRARY.get(packet, "several results")
     words = {
-        OperatorKind.view: "a view: nothing is moved",
+        OperatorKind.view: "a view, which moves nothing",
         OperatorKind.made: "it takes no tensor",
         OperatorKind.whole: "whole numbers",
         OperatorKind.scalar: "it depends on a number of the call",

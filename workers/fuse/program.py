@@ -109,7 +109,7 @@ def cut_failure(verdict: Verdict) -> Failure:
     """A cut that changes what is computed is a fault of the cut; of a model that any program would pass for nothing can be said."""
     if verdict.status is Status.degenerate_problem:
         return Failure(FailureCode.problem, f"the model cannot be judged: {why(verdict)}")
-    message = f"cut into parts, the model computes something else in PyTorch already: {why(verdict)}"
+    message = f"cut into parts, the model already computes something else in PyTorch: {why(verdict)}"
     return Failure(FailureCode.refused, message)
 
 

@@ -16,7 +16,7 @@ _LEAVE = rf"(?:leave|keep|give)\s+(?P<left>{_NUMBERS})\s+(?:to|with|in)\s+(?:py)
 _JOIN = rf"(?:(?:keep|put|take)\s+(?P<kept>{_NUMBERS})\s+together\b|(?:join|merge|fuse)\s+(?P<joined>{_NUMBERS}))"
 _WISH = re.compile(rf"(?P<denied>(?:\bnot|n['\u2019]t|\bnever)\s+(?:\w+\s+)?)?\b(?:{_LEAVE}|{_JOIN})", re.IGNORECASE)
 LEFT = "a review leaves it to torch"
-NOT_READ = "It asks nothing of the cut, which is unchanged: what can be asked is `keep 3 and 4 together` or `leave 2 to torch`."
+NOT_READ = "The cut is unchanged: the review asks nothing of it, such as `keep 3 and 4 together` or `leave 2 to torch`."
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def revised(traced: Traced, cut: Cut, texts: Sequence[str], holds: Holds) -> tup
         asked = list(dict.fromkeys(renamed[names[number - 1]] for number in wish.numbers))
         gone = [name for name in asked if name not in now.parts]
         if gone:
-            answered.append(f"Part {shown}: `{gone[0]}` stays with torch already.")
+            answered.append(f"Part {shown}: `{gone[0]}` already stays with torch.")
         elif wish.together:
             joined = _together(traced, now, asked, holds)
             if isinstance(joined, str):
@@ -61,7 +61,7 @@ def revised(traced: Traced, cut: Cut, texts: Sequence[str], holds: Holds) -> tup
             answered.append(f"Parts {shown} are one: `{name}`.")
         elif len(asked) == len(now.parts):
             answered.append(
-                f"Part {shown} stays a part, as nothing would be left of the cut; `/kernel cancel` ends the job."
+                f"Part {shown} stays a part, since nothing would be left of the cut; `/kernel cancel` ends the job."
             )
         else:
             now = _left(traced, now, asked)
@@ -81,7 +81,7 @@ def _together(traced: Traced, cut: Cut, names: list[str], holds: Holds) -> tuple
     """The cut with parts as one, and its name; or why they cannot be."""
     counts = {len(cut.places[name]) for name in names}
     if len(names) < 2 or len(counts) > 1:
-        return "it is one part" if len(names) < 2 else "they are at different numbers of places"
+        return "it is one part" if len(names) < 2 else "they occur at different numbers of places"
     others = [(cut.parts[n], where) for n in cut.parts if n not in names for where in cut.places[n]]
     found = []
     for wheres in zip(*(cut.places[name] for name in names), strict=True):
@@ -95,7 +95,7 @@ def _together(traced: Traced, cut: Cut, names: list[str], holds: Holds) -> tuple
     owner = {name: name for name in traced.nodes}
     owner |= {node: where.nodes[0] for _, where in (*others, *found) for node in where.nodes}
     if not is_acyclic(traced, owner):
-        return "what lies between them would wait for itself"
+        return "what lies between them would depend on itself"
     refusal = next((why for why in map(holds, {part.name: part for part, _ in found}.values()) if why), None)
     if refusal is not None:
         return refusal.rstrip(".")

@@ -21,11 +21,11 @@ def route(traced: Traced) -> tuple[str, ...]:
     sentences = [f"{len(computed)} operators compute."]
     if known:
         listed = ", ".join(f"{kind} ({count})" for kind, count in known.most_common())
-        sentences.append(f"Torch has a library for {sum(known.values())} of them: {listed}.")
+        sentences.append(f"{sum(known.values())} of them call a library in torch: {listed}.")
     if longer:
-        sentences.append(f"Between them are {len(longer)} groups of {longer[-1]} to {longer[0]} operators.")
+        sentences.append(f"Between these are {len(longer)} groups of {longer[-1]} to {longer[0]} operators.")
     if longer == [len(computed)]:
         sentences.append(
-            "All of it may be one kernel: `/kernel create` writes that in the library's own form where the compiler takes it."
+            "The whole model may be one kernel: `/kernel create` writes it in the library's own form if the compiler accepts it."
         )
     return tuple(sentences)

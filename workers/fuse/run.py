@@ -259,7 +259,7 @@ def _revised(source: str, traced: Traced, chosen: Cut, holds: Holds, answers: An
             _asked(cut_question(CutBrief(source, listed, kept, picture(traced, chosen))), answers, tools)
         )
     except (UnusableAnswer, ModelError, UserFacingError) as error:
-        tools.say(f"the cut stays: {_passing(error)}")
+        tools.say(f"the cut is unchanged: {_passing(error)}")
         return chosen
     revised_cut, answered = revised(traced, chosen, wished, holds)
     for sentence in answered if wished else ():
@@ -311,7 +311,7 @@ def _searched(
             return made, verdict
         failed = failed_verdict(verdict, text(made))
     assert failed is not None, "a search has a round"
-    return f"none of {1 + tools.authors.rounds} answers of the model is proved; the last one: {failed.status}: {failed.sentence}"
+    return f"none of the model's {1 + tools.authors.rounds} answers is proved; the last one: {failed.status}: {failed.sentence}"
 
 
 def _by_model(part: Part, refusal: str | None, answers: Answers, tools: Tools) -> tuple[str, Verdict] | str:
@@ -376,7 +376,7 @@ def _composed(
     folder.mkdir(exist_ok=True)
     found = faults(path.read_text(encoding="utf-8"), whole, bodies) if path.exists() else []
     if found:
-        message = f"{path} is not what the run composes: {found[0]}"
+        message = f"{path} differs from what the run composes: {found[0]}"
         raise UserFacingError(Failure(FailureCode.refused, message, "Start over with --fresh, or move the file away."))
     path.write_text(whole.source, encoding="utf-8")
     (folder / "problem.py").write_text(traced.problem.source, encoding="utf-8")
@@ -411,7 +411,7 @@ def _whole(
     )
     if not isinstance(found, str):
         return found
-    tools.say(f"the program stays as it was composed: {found}")
+    tools.say(f"the composed program is unchanged: {found}")
     return whole, verdict or judged(whole)
 
 

@@ -27,6 +27,7 @@ from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, U
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form, read_call, workloads_of
 from workers.layouts.import_graph import Needs, dev_extra, needed_modules, touched_kernels
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
+from workers.layouts.naming import import_name
 from workers.layouts.protocol import Changeable, Design, ExistingKernel, LogEntry, Placed, Shared, StyleCheck, SuiteRun
 from workers.layouts.python_source import Import, read_imports
 from workers.layouts.reference import problem_in_suite
@@ -58,9 +59,9 @@ class ExistingKernelLayout(ABC):
     def script_places(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The paths at which the benchmark script may be, the conventional one first."""
 
-    @abstractmethod
     def users(self, name: str, tree: Tree) -> tuple[str, ...]:
         """The texts of the files that may use a kernel, the main one first."""
+        return tuple(tree.read(path) or "" for path in self.suite_places(name, tree))
 
     @abstractmethod
     def kernel_path(self, name: str, tree: Tree, target: str = "gpu") -> str:
@@ -87,7 +88,7 @@ class ExistingKernelLayout(ABC):
 
     def module_of(self, path: str, tree: Tree) -> str:
         """The import name of a kernel's main file."""
-        return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+        return import_name(path)
 
     def profile(self, design: Design, tree: Tree) -> KernelProfile:
         """The kernel profile, with the nearest existing kernel of the tree."""

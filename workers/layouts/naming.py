@@ -60,6 +60,11 @@ def camel_case(name: str) -> str:
     return "".join(_spelled(word) for word in name.split("_") if word)
 
 
+def import_name(path: str) -> str:
+    """The dotted name by which a file or folder of a package is imported."""
+    return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+
+
 def check_name(name: str) -> None:
     """Refuse a name that cannot be a module of a library.
 

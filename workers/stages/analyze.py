@@ -118,7 +118,7 @@ def _read(bench: Bench, earlier: dict[str, Any] | None) -> Read:
     if block:
         return replace(_captured(bench, block), notes=_review_notes(context))
     wish = _wish(bench) if before is None or points else None
-    if before is not None and points and bench.reads_words():
+    if before is not None and points and bench.asks_models():
         return _revised(bench, wish, before, points, earlier or {})
     if before is not None:
         kept = tuple((earlier or {}).get("assumptions", ()))
@@ -165,7 +165,7 @@ def _revised(
 def _wish(bench: Bench) -> Wish | None:
     """What a model is to make a problem of, where one may be asked; what is installed is read once."""
     context, given, tree = bench.context, bench.context.request.problem, bench.tree
-    if not bench.reads_words():
+    if not bench.asks_models():
         return None
     if not is_installed(given, tree):
         return wish_of(given, tree)

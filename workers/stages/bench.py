@@ -79,8 +79,8 @@ class Bench:
         """Whether a model may be asked, the same in every run of the attempt."""
         return bool(self.context.memo("has-models", lambda: self.context.has_models))
 
-    def reads_words(self) -> bool:
-        """Whether the words of a review can be acted on: a model may be asked, and the command does not rule it out."""
+    def asks_models(self) -> bool:
+        """Whether a model acts on the words of reviews and writes what the compiler refuses: one is there, and allowed."""
         return self.context.request.options.author is not AuthorName.compiler and self.has_models()
 
 

@@ -29,8 +29,8 @@ ELEMENT_BYTES = 2  # of bfloat16
 FLOATS = ("float32", "bfloat16", "float16")
 NOT_PUSHED = "Nothing was pushed. "
 FIXES = {
-    "three shape groups": "Give the problem three WORKLOADS at least: a small, a medium and a large one.",
-    "names that other files use": "Change those files first, or leave the operator to the default.",
+    "three shape groups": "Give the problem at least three WORKLOADS: small, medium and large.",
+    "names that other files use": "Change those files first, or keep the default operator.",
 }
 
 
@@ -67,8 +67,7 @@ def api_items(written: WrittenPort, ran: TestsResult) -> tuple[DoneItem, ...]:
         DoneItem(
             "names that other files use",
             not lost,
-            "; ".join(lost)
-            or (f"kept as they are called: {users}" if users else "no other file imports from the module"),
+            "; ".join(lost) or (f"kept as called: {users}" if users else "no other file imports from the module"),
         ),
         DoneItem(
             "both import forms",
@@ -93,9 +92,9 @@ def _shape_groups(workloads: Sequence[Workload]) -> DoneItem:
 
 def _resolving(case: TestCase | None) -> str:
     if case is None:
-        return "the test of it did not run"
+        return "its test did not run"
     if case.outcome is CaseOutcome.passed:
-        return "executed in a clean process, with stand-ins for what it lacks of the device: package to port, module to default"
+        return "checked in a clean process, with stand-ins for the device: the package gives the port, the module the default"
     if case.outcome is CaseOutcome.skipped:
         return f"not imported here: {_last(case.message)}"
     return _last(case.message)
@@ -108,7 +107,7 @@ def _saved(written: WrittenPort) -> DoneItem:
     kept = [name for name in written.module.saved if name in inputs]
     more = [name for name in kept if name not in contract.saved]
     own = [name for name in written.module.saved if name not in inputs]
-    evidence = f"the origin keeps {_names(contract.saved)}, the port {_names((*kept, *own))}"
+    evidence = f"the origin saves {_names(contract.saved)}, the port {_names((*kept, *own))}"
     if more:
         evidence += f"; {_names(more)} must not be overwritten before backward"
     needed = {text.removeprefix(CONTEXT) for text in (contract.backward.arguments if contract.backward else ())}
@@ -138,13 +137,13 @@ def judged_items(
         DoneItem(
             "dtypes",
             not unjudged,
-            f"judged in {_names(dtypes)}; the origin names {_names(named)}",
+            f"verified in {_names(dtypes)}; the origin names {_names(named)}",
         ),
         DoneItem(
-            "taken by the target's compiler",
+            "accepted by the target's compiler",
             True if kernels or compiled else None,
             compiled
-            or (f"{len(kernels)} kernels lowered" if kernels else "no compiler of the target is installed here"),
+            or (f"{len(kernels)} kernels lowered" if kernels else "the target's compiler is not installed here"),
         ),
     ]
     if cores:
@@ -182,7 +181,7 @@ def _tiled(source: str, tilings: Sequence[KernelTiling], cores: int) -> list[Don
     multipliers = ", ".join(f"{number:g}" for number in sorted({tiling.multiplier for tiling in tilings}))
     filled = [tiling.filled_share(cores) for tiling in tilings if tiling.tiles]
     loops = f"{len(kernels)} kernels stride over a grid of `get_npu_core_count()` programs"
-    loops += f", whose turns are filled by {min(filled):.0%} to {max(filled):.0%} on {cores} cores" if filled else ""
+    loops += f", {min(filled):.0%} to {max(filled):.0%} of whose turns are filled on {cores} cores" if filled else ""
     if lacking:
         loops = f"{_names(lacking)} has no grid of cores, or no loop over it"
     return [
@@ -204,36 +203,36 @@ def patterns(
 ) -> tuple[str, ...]:
     """The failure patterns of ports that a port shows, each with its fix."""
     found = [
-        f"`{path}` imports {_names(names)} from the operator's own module, so that it stays with the default where the port is"
-        " selected: import from the package there to take the port."
+        f"`{path}` imports {_names(names)} from the operator's own module, so it uses the default even where the port is"
+        " selected. To use the port, import from the package."
         for path, names in _by_path(stays).items()
     ]
     found += [
-        f"`{tiling.kernel}` has work for {tiling.programs} of {cores} cores at {tiling.workload}: no gain is to be expected there;"
-        " give it smaller tiles, or split rows."
+        f"`{tiling.kernel}` has work for {tiling.programs} of {cores} cores at {tiling.workload}: expect no gain there; use"
+        " smaller tiles, or split rows."
         for tiling in tilings
         if tiling.programs < FEW_CORES * cores
     ]
     found += [
-        f"`{tiling.kernel}` takes one row of {tiling.columns} columns at a time at {tiling.workload}: several rows in a block"
-        " would move more at once; lower the memory multiplier."
+        f"`{tiling.kernel}` takes one row of {tiling.columns} columns at a time at {tiling.workload}. Lower the memory"
+        " multiplier, so that several rows share a block."
         for tiling in tilings
         if tiling.rows == 1 and tiling.tiles > cores and 1 < tiling.columns < SMALL_ROW
     ]
     found += [
-        f"Errors of `{parity.name}` reach {parity.largest:.0%} of what is allowed: look where statistics are added up, where"
-        " results are cast, and whether backward takes the branch that forward took."
+        f"Errors of `{parity.name}` reach {parity.largest:.0%} of what is allowed: check where statistics are added up, where"
+        " results are cast, and whether backward takes the same branch as forward."
         for parity in parities
         if parity.largest is not None and parity.largest > DRIFTING
     ]
     found += [
-        f"A launcher calls `{word}`, which waits for the device: kernels of one operator then no longer follow each other."
+        f"A launcher calls `{word}`, which waits for the device and leaves gaps between the kernels of an operator."
         for word in SYNCHRONIZING
         if word in source
     ]
     imports = [line for line in source.splitlines() if line.startswith("from ") and ".ops." in line]
     default = [line for line in imports if "_kernel" in line.partition(" import ")[2]]
-    found += [f"`{line}` takes kernels of another module: write them for this device too." for line in default]
+    found += [f"`{line}` imports kernels of another module: write them for this device too." for line in default]
     return tuple(found)
 
 
@@ -243,9 +242,9 @@ def scalar_compares(kernels: Iterable[LoweredKernel]) -> tuple[str, ...]:
     Source: flagos-ai/FlagTree pull request 1156, where that took 44 to 55 times as long as by vector instructions.
     """
     found = ", ".join(f"`{kernel.name}` ({kernel.compares})" for kernel in kernels if kernel.compares)
-    why = "tiles of whole numbers, which a vector core does element by element"
-    fix = "where such a kernel's scalar unit is busy, compare offsets as float32, which is exact below 2^24"
-    return (f"These kernels compare {why}: {found}; {fix}.",) if found else ()
+    why = "tiles of integers, which a vector core does element by element"
+    fix = "If the scalar unit of such a kernel is busy, compare offsets as float32, which is exact below 2^24."
+    return (f"These kernels compare {why}: {found}. {fix}",) if found else ()
 
 
 def largest_error(checks: Iterable[Check]) -> float | None:
@@ -270,9 +269,7 @@ def check_done(kernel: str, items: Iterable[DoneItem]) -> None:
     for item in items:
         if item.holds is False:
             message = f"the port of `{kernel}` is not done: {item.name}: {item.evidence}"
-            fix = NOT_PUSHED + FIXES.get(
-                item.name, "Report it with the job's log: the port is written by Kernelsmith alone."
-            )
+            fix = NOT_PUSHED + FIXES.get(item.name, "This is a fault of Kernelsmith: report it with the job's log.")
             raise UserFacingError(Failure(FailureCode.verdict, message, fix))
 
 

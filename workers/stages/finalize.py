@@ -114,7 +114,7 @@ class Application:
 
     def _repair(self, variant: Variant, failed: Failed) -> None:
         """Have the model that wrote a variant write it again with what failed, through the gate of all variants first."""
-        if not variant.attempts or self._silent() or not self._bench.reads_words():
+        if not variant.attempts or self._silent() or not self._bench.asks_models():
             return
         self._fallen |= {variant.name}
         number, planned = len(self._variants) + 1, self._author.planned()

@@ -69,7 +69,7 @@ from workers.fuse.route import route
 from workers.fuse.suite import suite_source
 from workers.fuse.traced import Traced, traced_of
 from workers.layouts.existing import suite_roots
-from workers.layouts.naming import check_name, existing_failure
+from workers.layouts.naming import check_name, existing_failure, import_name
 from workers.layouts.protocol import FusedHome, Layout, SuiteRun
 from workers.reports.plots import draw_plots
 from workers.reports.provenance import provenance
@@ -97,8 +97,8 @@ REPRODUCE = "kernelsmith fuse model.py --out run"
 NOT_PUSHED = "No program was pushed. `/kernel retry` tries again; a new `/kernel fuse` takes another model."
 NOTHING_TO_GAIN = Failure(
     FailureCode.refused,
-    "no part of the model saves memory traffic as a kernel of its own, so that there is nothing to gain",
-    "What stays with torch, and why, is in the job's `subgraphs.json`.",
+    "no part of the model saves memory traffic as its own kernel, so there is nothing to gain",
+    "The job's `subgraphs.json` lists what stays with torch, and why.",
 )
 
 
@@ -191,11 +191,6 @@ class FuseBench(Bench):
         """Where it goes."""
         return self.layout.fused(self.context.request.kernel, self.tree)
 
-    @cached_property
-    def asks_models(self) -> bool:
-        """Whether a part that the compiler does not write is a model's."""
-        return self.context.request.options.author is not AuthorName.compiler and self.has_models()
-
     def captured(self, part: Part) -> CaptureResult:
         """A part as it was traced."""
         return self.gate.capture(f"part-{part.digest}", part.source, lasting=True).result
@@ -225,7 +220,7 @@ class FuseBench(Bench):
 
     def refusal(self, part: Part) -> str | None:
         """Why nobody is asked to write a part."""
-        if self.asks_models and self.captured(part).graph is not None:
+        if self.asks_models() and self.captured(part).graph is not None:
             return None
         return self.compilers_refusal(part)
 
@@ -376,7 +371,7 @@ class Extract:
         if verdict.status is not Status.passed:
             raise UserFacingError(cut_failure(verdict))
         context.note("running the library's style check")
-        module = bench.home.folder.removeprefix("src/").replace("/", ".")
+        module = import_name(bench.home.folder)
         files = {
             f"{bench.home.folder}/original.py": bench.source,
             bench.home.suite: suite_source(bench.traced, module),
@@ -454,7 +449,7 @@ class Dispatch:
                     reasons[part.name] = why(verdict)
                     chosen = simpler(bench.traced, chosen, part.name, bench.compilers_refusal)
         if not proved:
-            message = "none of the parts could be proved, so that all of the model stays with torch"
+            message = "no part could be proved, so the whole model stays with torch"
             attempts = tuple(f"`{name}` ended as {reason}" for name, reason in reasons.items())
             raise UserFacingError(Failure(FailureCode.verdict, message, NOT_PUSHED, attempts=attempts))
         return StageResult({"proved": proved, "reasons": reasons, "written": written} | _kept_cut(chosen))
@@ -502,7 +497,7 @@ class Compose:
         context.artifact("compose_out/composed_kernel.py", whole.source.encode(), "text/x-python")
         if verdict.status is not Status.passed:
             failure = verdict_failure(verdict, "compiler")
-            message = f"each part is proved, but the program that is composed of them is not: {why(verdict)}"
+            message = f"each part is proved, but the program composed of them is not: {why(verdict)}"
             raise UserFacingError(replace(failure, message=message, fix=NOT_PUSHED))
         cut_summary, reasons = bench.summary(chosen), dict[str, str](outcomes["reasons"])
         before_proofs = from_json(FuseSummary, extracted["summary"]).parts

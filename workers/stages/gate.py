@@ -310,7 +310,9 @@ def verdict_failure(verdict: Verdict, author: str) -> Failure:
         fix = "A trivial answer passes on this problem: make the output depend on every input."
     else:
         fix = "Nothing was pushed; a new `/kernel create` takes another problem."
-    parts = (part for item in verdict.evidence[:MAX_EVIDENCE] for part in (evidence_line(item), item.log) if part)
+    parts = [part for item in verdict.evidence[:MAX_EVIDENCE] for part in (evidence_line(item), item.log) if part]
+    if first and first.workload and verdict.seed:
+        parts.append(f"The verdict's seed: {verdict.seed}")
     return Failure(FailureCode.verdict, message, fix, first.line if first else None, "\n".join(parts) or None)
 
 

@@ -76,7 +76,7 @@ from workers.tree import Tree, read_tarball
 
 HEAD_FILE, GOOD_FILE = "head.tar.gz", "good.tar.gz"
 ALL_WORKLOADS = "all"
-MEASURED_NEXT = "Nothing to do: it is measured in the next night, on the new testbed."
+MEASURED_NEXT = "Nothing to do: the next night measures it, on the new testbed."
 BETWEEN_NIGHTS_S = 2.0  # at least; the numbers of the commit before on a new testbed are dated a second before a night
 NOT_WRONG = (Status.passed, Status.unproved)
 UNPROVED = 0  # samples of a number that says "nothing wrong was found" of what cannot be proved
@@ -529,7 +529,7 @@ def _by_script(night: Night, existing: ExistingKernel) -> NightKernel:
     if not result.passed or not numbers:
         said = result.summary if not result.passed else "it wrote no row of this kernel"
         failure = Failure(
-            FailureCode.tests, f"the library's own benchmark script gave no number: {said}", log=result.log
+            FailureCode.tests, f"the library's own benchmark script reported no number: {said}", log=result.log
         )
         return NightKernel(existing.name, existing.path, skipped=failure)
     context.history(lambda session: history.add(session, numbers))
@@ -592,7 +592,7 @@ class _Kernel:
         said = None if first is None else f"{first.message} ({first.workload})" if first.workload else first.message
         measured = NightKernel(self.name, self.existing.path, len(numbers))
         if accepted:
-            measured = replace(measured, unproved=f"they are wrong, which was accepted: {said or verdict.status.value}")
+            measured = replace(measured, unproved=f"wrong, which was accepted: {said or verdict.status.value}")
         elif wrong:
             measured = replace(measured, wrong=said or "values are wrong")
         elif verdict.status is not Status.passed:

@@ -137,7 +137,7 @@ def reviewed(author: ModelAuthor, earlier: dict[str, Any]) -> Searched:
     kept = Searched(before.variants, before.stop, made=made)
     known = int(earlier.get(HEARD, 0))
     points = [point for point in context.feedback[known:] if point.text.strip() and not is_choice(point)]
-    if not points or not author.trials.bench.reads_words():
+    if not points or not author.trials.bench.asks_models():
         return kept
     return _made(author, kept, points)
 
@@ -182,7 +182,7 @@ class Optimize:
             searched = Searched((), StopReason.floor_reached)
         else:
             searched = _searched(author, log)
-        reads = bool(searched.variants) and bench.reads_words()
+        reads = bool(searched.variants) and bench.asks_models()
         winner, choice_notes = chosen(searched.variants, context.feedback, searched.made if reads else None)
         options, measured = context.request.options, known.benchmark
         images = draw_variants(context, bench.kernel.name, searched.variants)

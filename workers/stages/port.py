@@ -75,7 +75,7 @@ from workers.targets.uses import ImportedName
 from workers.tree import Tree
 
 DEFAULTS = JobOptions()
-NOT_PUSHED = "Nothing was pushed. A problem with the CALL that the port is to keep can be given below the command."
+NOT_PUSHED = "Nothing was pushed. To keep another CALL, give a problem with it below the command."
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ def port_subject(kernel: str, given: ProblemText, tree: Tree, options: JobOption
     """
     target, origin = target_named(options.to or next(iter(TARGETS))), origin_named(options.ported_from)
     if origin.name == target.name:
-        fix = "Leave `--from` out, or name another implementation."
+        fix = "Leave out `--from`, or name another implementation."
         raise UserFacingError(
-            Failure(FailureCode.refused, f"`{kernel}` would be ported from `{origin.name}` to itself", fix)
+            Failure(FailureCode.refused, f"`{kernel}` cannot be ported from `{origin.name}` to itself", fix)
         )
     chosen = layout_for(options.layout, tree)
     existing = chosen.locate(kernel, tree)
@@ -142,23 +142,21 @@ def _check_tuning(kernel: ExistingKernel, target: PortTarget, layout: Layout, op
     """
     if not layout.ported:
         message = f"a repository of the layout `{layout.name}` has one implementation of `{kernel.name}`"
-        fix = "Leave `--to` out; a kernel in another language is a new one, by `/kernel create`."
+        fix = "Leave out `--to`; `/kernel create` writes a new kernel in another language."
         raise UserFacingError(Failure(FailureCode.layout, message, fix))
     if not target.has_settings:
         fix = f"`/kernel port {kernel.name} --to {target.name}` writes it."
-        message = f"launchers for `{target.name}` choose their tiles themselves, so that nothing of them is tuned"
+        message = f"launchers for `{target.name}` choose their tiles at run time, so there is nothing to tune"
         raise UserFacingError(Failure(FailureCode.refused, message, fix))
     if options.author is AuthorName.llm:
         message = f"no language model changes kernels in {target.language}"
-        raise UserFacingError(
-            Failure(FailureCode.refused, message, "Leave out `--author llm`: it is done without one.")
-        )
+        raise UserFacingError(Failure(FailureCode.refused, message, "Leave out `--author llm`: no model is needed."))
     other = [
         name for name in ("goal", "scope", "regime", "target") if getattr(options, name) != getattr(DEFAULTS, name)
     ]
     if other:
         named = "scope" if other[0] == "regime" else other[0]
-        message = f"with `--to {target.name}` settings are tuned for all passes and sizes, and nothing else is tried"
+        message = f"`--to {target.name}` tunes settings, for all passes and sizes, and does nothing else"
         raise UserFacingError(Failure(FailureCode.refused, message, f"Leave out `--{named}`."))
 
 
@@ -168,8 +166,8 @@ def _check_settings(kernel: ExistingKernel, target: PortTarget, there: str) -> N
     except ValueError:
         found = None
     if found is None:
-        message = f"`{target.path(kernel)}` launches no kernel whose settings could be looked up"
-        fix = "Those of the compiler author can; `/kernel verify` proves what is changed by hand."
+        message = f"`{target.path(kernel)}` launches no kernel with settings that can be tuned"
+        fix = "Kernels of the compiler author have such settings; `/kernel verify` proves what is changed by hand."
         raise UserFacingError(Failure(FailureCode.refused, message, fix))
 
 
@@ -286,7 +284,7 @@ def _written(bench: Bench, given: PortSubject) -> PortFiles:
     refused = {name: answer.sentence for name, answer in answers.items() if isinstance(answer, AuthorRefusal)}
     if given.problems[0][0] in refused:
         message = f"`{given.kernel.name}` cannot be ported to `{given.target.name}`: {refused[given.problems[0][0]]}"
-        fix = "The compiler author is the only author of ports; what it takes is in docs/porting.md."
+        fix = "Only the compiler author writes ports; docs/porting.md says what it accepts."
         raise UserFacingError(Failure(FailureCode.refused, message, fix))
     module = ported_module(
         given.section, given.contract, variants, given.target.free(given.contract), given.target.contiguous
@@ -368,7 +366,7 @@ def _tuned(bench: Bench, given: PortSubject, written: tuple[FileChange, ...]) ->
     source = next(change.text or "" for change in written if change.path == path)
     sweep = swept(source)
     if sweep is None:
-        return Tuning(written, notes=("The launchers have no settings that could be looked up.",))
+        return Tuning(written, notes=("The launchers have no settings to tune.",))
     opened, knobs = sweep
     bench.context.note(f"tuning {len(knobs)} settings")
     form = given.form(problem, _with(written, path, opened))
@@ -392,7 +390,7 @@ def _measured(bench: Bench, given: PortSubject, changes: tuple[FileChange, ...])
     """A port's times next to the default operator's; those of one that was there already next to its own before."""
     problem = given.problems[0][1]
     bench.context.note(
-        "measuring it against " + ("the default operator" if given.there is None else "itself as it was")
+        "measuring it against " + ("the default operator" if given.there is None else "its previous version")
     )
     original = (
         bench.layout.form_of(given.kernel, problem, (), SNAPSHOT_FILE)
@@ -518,7 +516,7 @@ def _lowered(
 def _overflows(target: PortTarget, kernels: tuple[LoweredKernel, ...]) -> tuple[str, ...]:
     fix = "if its compiler reports an overflow, raise the memory multiplier of its launcher"
     most = f"of the {target.buffer_bits:,} of the buffer"
-    without = f"with second buffers: {fix}, or set `multibuffer=False`"
+    without = f"with double buffering: {fix}, or set `multibuffer=False`"
     return tuple(
         f"`{kernel.name}` may need {kernel.bits:,} bits {most}: {fix}."
         if kernel.bits > target.buffer_bits
@@ -532,15 +530,15 @@ def _risks(given: PortSubject, module: PortedModule, narrowed: Iterable[str]) ->
     """The failure patterns of ports that the source shows, each with its fix."""
     contract, risks = given.contract, []
     if contract.distributed:
-        risks.append("`forward` takes distributed tensors apart and the port's does not: hand it local tensors.")
-    risks += [f"It takes {text} alone; other values raise `NotImplementedError`." for text in narrowed]
+        risks.append("`forward` unwraps distributed tensors and the port's does not: pass local tensors.")
+    risks += [f"It takes only {text}; other values raise `NotImplementedError`." for text in narrowed]
     risks += [
-        f"`{s.name}` is not exported, so that a direct caller stays on the default backend's kernels."
+        f"`{s.name}` is not exported, so direct callers use the default backend's kernels."
         for s in module.symbols
         if not s.source
     ]
     if "_wide[" in module.source and "_partials" in module.source:
         risks.append(
-            "Where a row is wider than the unified buffer, sums over rows are kept in global memory: backward is slower there."
+            "Rows wider than the unified buffer keep sums over rows in global memory, so backward is slower for them."
         )
     return tuple(risks)

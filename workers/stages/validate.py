@@ -186,7 +186,7 @@ def _kernel(
     branch: tuple[FileChange, ...],
 ) -> ProvedKernel:
     """The kernel of the branch, or a model's revision of it where a review has points and a model may be asked."""
-    if points and bench.reads_words():
+    if points and bench.asks_models():
         return write(bench, log, points, generated, bench.tree.overlaid(branch))
     design = kept_design(bench, generated)
     paths = {change.path for change in rendered(bench, design)}

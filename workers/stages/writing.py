@@ -303,7 +303,7 @@ def write(
     """
     compiled = bench.compiled()
     author = _writer(bench, compiled if isinstance(compiled, AuthorRefusal) else None)
-    if earlier is not None and (points or earlier.get("author") == MODEL) and bench.reads_words():
+    if earlier is not None and (points or earlier.get("author") == MODEL) and bench.asks_models():
         author = MODEL  # words are for who can read them, and what a model has written it writes again
     if author == MODEL:
         remarks = remarks_of(points, branch)

@@ -103,9 +103,9 @@ ASCEND = AscendBackend(
         ("device_context", f"{paths.PACKAGE}.ops.utils"),
     ),
     impossible_here=(
-        "Values and gradients were judged in Triton's interpreter, not on an NPU.",
-        "Times need an NPU: run the library's benchmark script there, under `kernelsmith npu-profile` for what bounds it.",
-        "How the unified buffer is filled is an estimate: the NPU's own compiler allocates it.",
+        "Values and gradients were verified in Triton's interpreter, not on an NPU.",
+        "Times need an NPU: run the library's benchmark script there, under `kernelsmith npu-profile` to see what bounds it.",
+        "The use of the unified buffer is an estimate: the NPU's own compiler allocates it.",
     ),
     since="The backend for NPUs is part of liger-kernel since 0.6",
     device="npu",

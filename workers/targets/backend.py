@@ -14,6 +14,7 @@ from workers.authors.protocol import SourceStyle
 from workers.contracts import DEFAULT_OPERATORS, Failure, FailureCode, FileChange, KernelTiling, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form
 from workers.layouts.liger import paths
+from workers.layouts.naming import import_name
 from workers.layouts.protocol import ExistingKernel
 from workers.layouts.python_source import Import, tuple_of, with_import, with_listed_name
 from workers.targets.contract import ApiContract, read_contract
@@ -47,7 +48,7 @@ class Implementation:
     @property
     def package(self) -> str:
         """The module of that file."""
-        return self.folder.removeprefix("src/").replace("/", ".")
+        return import_name(self.folder)
 
     def port_path(self, name: str) -> str:
         """The file of the operator of that name."""
@@ -89,7 +90,7 @@ def _public_functions(source: str) -> tuple[str, ...]:
     return tuple(node.name for node in plain if not node.name.startswith("_"))
 
 
-DEFAULT_SERVES = "Leave `--from` out: the port then has the API of the default operator."
+DEFAULT_SERVES = "Leave out `--from`: the port then has the API of the default operator."
 ANOTHER_CALL = "Give the problem with a CALL that it takes, below the command or as `.kernelsmith/problems/NAME.py`."
 DEFAULT = Implementation(DEFAULT_OPERATORS, "")
 
@@ -139,25 +140,25 @@ class Backend(Implementation):
             UserFacingError: one of the two is not so.
         """
         if kernel.path != paths.ops_path(kernel.name):
-            raise _refused(f"`{kernel.path}` is no operator of `{paths.OPS}`", "Port an operator that lies there.")
+            raise _refused(f"`{kernel.path}` is not an operator of `{paths.OPS}`", "Port an operator of that folder.")
         own = (self.exports,) if self.guard is None else (REGISTRY,)
         needed = (*(path for path, _ in self.stand_ins), *own)
         lacking = [path for path in needed if tree.read(path) is None]
         if lacking:
             raise UserFacingError(
                 Failure(
-                    FailureCode.missing, f"the repository has no `{lacking[0]}`", f"{self.since}; a port goes into it."
+                    FailureCode.missing, f"the repository has no `{lacking[0]}`", f"{self.since}; ports go into it."
                 )
             )
         if not self._is_selected(tree) and (self.guard is None or tree.exists(self.selecting)):
             message = f"nothing in `{self.selecting}` registers `{self.name}` for the device `{self.device}`"
-            fix = "Register it there, as `ops/backends/registry.py` describes: `liger_kernel.ops` selects no port otherwise."
+            fix = "Register it there as `ops/backends/registry.py` describes; otherwise `liger_kernel.ops` selects no port."
             raise UserFacingError(Failure(FailureCode.layout, message, fix))
         if tree.exists(self.port_path(kernel.name)) and not existing:
-            fix = "To write it anew, remove it and its exports first."
+            fix = "To write it again, remove it and its exports first."
             if self.has_settings:
                 fix = f"`/kernel optimize {kernel.name} --to {self.name}` tunes it. {fix}"
-            message = f"`{kernel.name}` is ported already: `{self.port_path(kernel.name)}`"
+            message = f"`{kernel.name}` is already ported: `{self.port_path(kernel.name)}`"
             raise UserFacingError(Failure(FailureCode.exists, message, fix))
 
     @property

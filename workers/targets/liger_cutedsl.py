@@ -38,7 +38,7 @@ CUTEDSL = CuteDslBackend(
     inside="cutedsl/ops",
     helpers=(("device_context", f"{paths.PACKAGE}.ops.utils"),),
     impossible_here=(
-        "Times need a GPU from sm_90 on: `kernelsmith bench` there takes the port as any candidate.",
+        "Times need a GPU from sm_90 on: `kernelsmith bench` measures the port there, as any candidate.",
         "The kernels need `apache-tvm-ffi` beside `nvidia-cutlass-dsl`: without it they raise when they are first called.",
     ),
     since="The implementation in CuTe DSL is part of liger-kernel since 0.8.1",

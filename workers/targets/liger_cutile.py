@@ -47,7 +47,7 @@ CUTILE = CutileBackend(
     inside="cutile/ops",
     helpers=(("device_context", f"{paths.PACKAGE}.ops.utils"),),
     impossible_here=(
-        "Times need a GPU with a driver of release 580 or later: `kernelsmith bench` there takes the port as any candidate.",
+        "Times need a GPU with a driver of release 580 or later: `kernelsmith bench` measures the port there, as any candidate.",
     ),
     since="The implementation in cuTile is part of liger-kernel since 0.8",
     device="cuda",

@@ -156,7 +156,7 @@ def _bound(variant: CallVariant, contract: ApiContract) -> _Bound:
         else:
             constants[parameter.name] = ast.unparse(node) if node is not None else parameter.default or "None"
     if call.index is not None or set(variant.problem.parameters) - set(names):
-        raise _unbound(contract, "its CALL gives a part of what the operator returns, or leaves out a parameter")
+        raise _unbound(contract, "its CALL returns only a part of the operator's results, or leaves out a parameter")
     return _Bound(variant, names, constants)
 
 
@@ -358,11 +358,11 @@ class _Writer:
         if symbol is None:
             return None
         if len({one.variant.name for one in self.bound}) > 1 or any(one.divisor for one in self.bound):
-            return PortedSymbol(symbol.name, None, "it takes what distinguishes the variants in its own form")
+            return PortedSymbol(symbol.name, None, "it encodes the variants in its own form")
         lines = self._backward_symbol(symbol) if back else self._forward_symbol(symbol)
         if lines is None:
             internal = [text for text in (*self._needed(symbol), *symbol.results) if not self._is_shared(text)]
-            why = "it passes on what only its own kernels have"
+            why = "it passes values that only its own kernels have"
             return PortedSymbol(symbol.name, None, f"{why}: {', '.join(dict.fromkeys(internal))}" if internal else why)
         head = f"def {symbol.name}({', '.join(Parameter(p.name, p.default).source for p in symbol.parameters)}):"
         source = "\n".join([head, *(INDENT + line for line in lines)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from workers.contracts import FileChange
 from workers.layouts.liger import paths
+from workers.layouts.naming import import_name
 from workers.tree import Tree
 
 DECLARED = "declare_op_locations"
@@ -36,7 +37,7 @@ class Registration:
 
     def module(self, name: str) -> str:
         """The module of that file."""
-        return _module(self.path(name))
+        return import_name(self.path(name))
 
     def changes(self, name: str, function: str, port: str, language: str, tree: Tree) -> tuple[FileChange, ...]:
         """The registration of a port whose operator the default implementation registers; none where it is there already.
@@ -63,7 +64,7 @@ class Registration:
     def _source(self, node: ast.FunctionDef, call: ast.Call, port: str, language: str) -> str:
         name = ast.literal_eval(next(d for d in node.decorator_list if isinstance(d, ast.Call)).args[0])
         function = ast.unparse(call.func).partition(".")[0]
-        shared = _module(f"{self.folder}/{self.shared}.py")
+        shared = import_name(f"{self.folder}/{self.shared}.py")
         signature = ast.unparse(node.args)
         typing = [
             known
@@ -143,7 +144,3 @@ def _registered(source: str, name: str, function: str) -> tuple[ast.FunctionDef,
         if len(applied) == 1 and takes_mode:
             return node, applied[0]
     return None
-
-
-def _module(path: str) -> str:
-    return path.removeprefix("src/").removesuffix(".py").replace("/", ".")

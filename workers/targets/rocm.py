@@ -12,9 +12,9 @@ ROCM = Backend(
     schedules="gpu",
     helpers=tuple((name, f"{paths.PACKAGE}.ops.utils") for name in ("calculate_settings", "device_context")),
     impossible_here=(
-        "Values and gradients were judged in Triton's interpreter, not on a GPU of AMD.",
-        "A warp has 64 threads there: `calculate_settings` of the library gives 16 of them at most, and so does the port.",
-        "Loops are not pipelined, since 64 KiB of shared memory hold no second stage of most tiles: times need the GPU.",
+        "Values and gradients were verified in Triton's interpreter, not on an AMD GPU.",
+        "A warp has 64 threads there: the library's `calculate_settings` gives at most 16 warps, and so does the port.",
+        "Loops are not pipelined, since 64 KiB of shared memory cannot hold a second stage of most tiles. Times need the GPU.",
     ),
     since="The registry of implementations is part of liger-kernel since 0.8",
     device="cuda",

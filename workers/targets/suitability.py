@@ -14,17 +14,16 @@ OTHERS = ("cutile", "cutedsl")
 # Measured: NVIDIA H200, docs/measurements/2026-11-30-cutile-gather-h200.md and 2026-11-29-cutedsl-h200.md.
 PRODUCTS = (
     "cutile",
-    "its products are taken in tiles by `ct.mma`, and the compiler chooses warps, copies and pipelines",
+    "`ct.mma` computes its products by tiles, and the compiler chooses warps, copies and pipelines",
 )
 SUMS = (
     "cutedsl",
-    "sums are shared by threads, and how many warps take a row decides its time: norms and softmax took 1.0 to 1.7 times "
+    "threads share its sums, and the number of warps per row decides the time: norms and softmax took 1.0 to 1.7 times "
     "Triton's time in CuTe DSL on an H200, and 1.1 to 2.1 times in cuTile",
 )
 BLOCKS = (
     "cutile",
-    "its results depend on elements of one tile, so that control of blocks is enough: SwiGLU took Triton's time in cuTile on "
-    "an H200",
+    "each result depends on one tile, so control of blocks is enough: SwiGLU took Triton's time in cuTile on an H200",
 )
 
 
@@ -52,7 +51,7 @@ def suitability(problem: Problem, graph: Graph) -> Suitability:
     target, reason = _wanted(graph, next(answer for answer in answers.values() if isinstance(answer, Proposal)))
     if target in refused:
         (target,) = answers.keys() - refused.keys()
-        reason = f"it is written in it, and not in the other: {' '.join(refused.values())}"
+        reason = f"the compiler author cannot write it in the other: {' '.join(refused.values())}"
     return Suitability(target, reason)
 
 

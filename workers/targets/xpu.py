@@ -12,8 +12,8 @@ XPU = Backend(
     schedules="gpu",
     helpers=tuple((name, f"{paths.PACKAGE}.ops.utils") for name in ("calculate_settings", "device_context")),
     impossible_here=(
-        "Values and gradients were judged in Triton's interpreter, not on a GPU of Intel.",
-        "Rows are shared out over Xe cores (`gpu_subslice_count`), and loops are not pipelined: times need the GPU.",
+        "Values and gradients were verified in Triton's interpreter, not on an Intel GPU.",
+        "Rows are distributed over Xe cores (`gpu_subslice_count`), and loops are not pipelined. Times need the GPU.",
     ),
     since="The registry of implementations is part of liger-kernel since 0.8",
     device="xpu",

@@ -338,3 +338,21 @@ def test_where_rounding_fills_some_zeros_a_kernel_may_fill_as_many_others() -> N
         got = own.clone()
         got[tuple(zeros[:filled].T)] = 1e-7
         assert compare(got, truth).passed == passes, filled
+
+
+@pytest.mark.parametrize(
+    ("moved", "size", "passes"), [((50, 51), 1.0, True), ((50, 51, 52), 1.0, False), ((50,), 2.5, False)]
+)
+def test_beside_a_step_a_kernel_may_move_as_many_elements_as_the_reference_and_no_farther(
+    moved: tuple[int, ...], size: float, passes: bool
+) -> None:
+    """As at the threshold of a sparse softmax: a rounding decides on which side an element lies."""
+    truth = truth_of(torch.float32)
+    truth = replace(truth, own=truth.own * (1.0 + 2.0**-21))
+    shaken = truth.exact.clone()
+    shaken[3, [7, 8]] += 1.0
+    got = truth.own.clone()
+    got[3, list(moved)] += size
+    compared = compare(got, replace(truth, shaken=(shaken,)))
+    assert (compared.passed, compared.level) == (passes, "tensor" if passes else "element")
+    assert not compare(got, truth).passed

@@ -23,6 +23,7 @@ from gpu_runner.session import ChildReply, _of_frame
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import CaseAnswer, expecting, read_answer
 from gpu_runner.verify.cases import Case
+from gpu_runner.verify.examine import AnsweredCase
 from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.proof import Expected, Proof, make_call
 from gpu_runner.verify.truth import asked_of, form_of
@@ -58,7 +59,7 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
     ]
     body: dict[str, Any] = {
         "launched": {"kernel": 2}, "launches": {"first": 1}, "work": [], "unwritten": {}, "saved_changed": 0, "shared": [],
-        "changed": [], "imported": False, "processors": 0, "asked": False, "broken": 0, "untouched": [], "touched": [],
+        "changed": [], "imported": "", "processors": 0, "asked": False, "broken": 0, "untouched": [], "touched": [],
         "ordering": [],
         "trail": {"events": [], "whole": ""},
         "decisions": [], "kernels": {}, "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
@@ -201,7 +202,7 @@ def test_a_fault_in_comparing_ends_one_verdict(monkeypatch: pytest.MonkeyPatch) 
         raise RuntimeError("The size of tensor a must match the size of tensor b")
 
     monkeypatch.setattr(judge, "examine", broken)
-    examined = judge._examined(proof(), object(), "cpu", object(), ())  # type: ignore[arg-type]
+    examined = judge._examined(AnsweredCase(proof(), object(), "cpu"))  # type: ignore[arg-type]
     assert [finding.status for finding in examined.findings] == [Status.refused]
     assert "must match" in examined.findings[0].evidence.message
 

@@ -20,6 +20,7 @@ from gpu_runner.verify.cases import (
     INTERPRETED_ELEMENTS,
     INTERPRETED_WORK,
     LEAST_WIDE,
+    NARROW,
     REPEATED,
     UPSTREAM_LAYOUTS,
     WIDE,
@@ -284,7 +285,7 @@ def test_every_dtype_meets_large_values_and_one_what_is_not_finite() -> None:
     assert [case.special for case in odd] == ["", "", Special.down, ""]
     assert [case.layout for case in odd[:2]] == [MemoryLayout.dense] * 2  # as kernels with a guard take them
     wide, narrow = (case.size_of["V"] for case in odd[:2])
-    assert narrow <= 200 < 4100 <= wide
+    assert narrow <= NARROW[1] < 4100 <= wide
 
 
 @given(SEEDS)

@@ -16,7 +16,7 @@ from gpu_runner.numerics.tolerances import Truth
 from gpu_runner.program.log import CONSTANTS, Log
 from gpu_runner.verify.answer import CaseAnswer
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.examine import examine
+from gpu_runner.verify.examine import AnsweredCase, examine
 from gpu_runner.verify.finding import CaseNotes
 from gpu_runner.verify.honesty import PARTIALS, adjoints, computed_by_torch, judge_honesty, scale_of
 from gpu_runner.verify.laying import Laid
@@ -184,10 +184,12 @@ def test_an_option_that_changes_the_order_of_launches_is_not_judged_unless_the_o
     assert plain.ordering == {}
     for option in ({"launch_pdl": True}, {"launch_cooperative_grid": True}, {"num_ctas": 2}, {"ir_override": "k.ptx"}):
         (name,), answer = option, options_of(**option)
-        found = [one for one in examine(PROOF, answer, "cpu").findings if one.rule == "launch option"]
+        found = [one for one in examine(AnsweredCase(PROOF, answer, "cpu")).findings if one.rule == "launch option"]
         assert [(one.status, one.evidence.line) for one in found] == [(Status.unproved, 7)]
         assert f"`{name}`" in found[0].evidence.message
-        assert all(one.rule != "launch option" for one in examine(PROOF, answer, "cpu", Peer(answer)).findings)
+        assert all(
+            one.rule != "launch option" for one in examine(AnsweredCase(PROOF, answer, "cpu", Peer(answer))).findings
+        )
 
 
 def test_partial_sums_for_a_vector_are_held_against_an_answer_that_is_larger_than_every_input() -> None:

@@ -26,9 +26,9 @@ from gpu_runner.verify import examine as examining
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import CaseAnswer, ReturnedValue
 from gpu_runner.verify.cases import Case, largest_first
-from gpu_runner.verify.examine import ComparedCase, _Examiner
+from gpu_runner.verify.examine import AnsweredCase, ComparedCase, _Examiner
 from gpu_runner.verify.finding import CaseNotes, Examined
-from gpu_runner.verify.peer import NO_PEER, Peer
+from gpu_runner.verify.peer import NO_PEER
 from gpu_runner.verify.proof import Expected, Proof, Scale
 from gpu_runner.verify.scale import AtScale
 from gpu_runner.verify.truth import Oracle, asked_of, form_of
@@ -86,9 +86,9 @@ def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
 ) -> None:
     begun, may_end = [], threading.Semaphore(0)
 
-    def examined(proof: Proof, *_: object, **_more: object) -> Examined:
+    def examined(answered: AnsweredCase, **_: object) -> Examined:
         may_end.acquire()
-        return Examined((Check("values", proof.case.name, True),))
+        return Examined((Check("values", answered.proof.case.name, True),))
 
     monkeypatch.setattr(judge, "_examined", examined)
     monkeypatch.setattr(judge, "has_gpu", lambda: gpu)
@@ -98,7 +98,7 @@ def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
         for place, proof in enumerate(proofs() * 3):
             if place >= held:
                 may_end.release()  # for the oldest, without whose end this one could not begin
-            comparing.begin(proof, CaseAnswer({}, {}, {}, (), {}, 0, (), {}, (), {}, ()), "cpu", NO_PEER, ())
+            comparing.begin(AnsweredCase(proof, CaseAnswer({}, {}, {}, (), {}, 0, (), {}, (), {}, ()), "cpu"))
             begun.append(proof.case.name)
         for _ in range(held):
             may_end.release()
@@ -132,9 +132,9 @@ def test_values_that_are_equal_are_compared_with_a_truth_once(
     item = Expected("output 0", Truth(exact, exact.float()), (5, 33), (33, 1), "float32")
     proof = replace(proofs()[0], outputs=(item,))
     answer = _answered(exact.float(), "no_grad", exact.float() + second)
-    examiner = _Examiner(CaseNotes("case"), answer, Peer(), "cpu", proof)
+    examiner = _Examiner(CaseNotes("case"), AnsweredCase(proof, answer, "cpu"))
     examiner.values("values", proof, "first")
-    examiner.use(Use("no_grad"), proof)
+    examiner.use(Use("no_grad"))
     assert len(compared) == times
     assert bool(examiner.notes.findings) == bool(second)
 
@@ -144,13 +144,12 @@ def test_a_second_run_that_is_wrong_says_by_how_much() -> None:
     exact = torch.randn(5, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     item = Expected("output 0", Truth(exact, exact.float()), (5, 33), (33, 1), "float32")
     answer = _answered(exact.float(), "second", exact.float() + 1.0)
-    examiner = _Examiner(CaseNotes("case"), answer, Peer(), "cpu", replace(proofs()[0], outputs=(item,)))
-    assert examiner.second_run(examiner.case) is False
+    examiner = _Examiner(CaseNotes("case"), AnsweredCase(replace(proofs()[0], outputs=(item,)), answer, "cpu"))
+    assert examiner.second_run() is False
     (finding,), (check,) = examiner.notes.findings, examiner.notes.checks
-    first = _Examiner(
-        CaseNotes("case"), _answered(exact.float() + 1.0, "no_grad", exact.float()), Peer(), "cpu", examiner.case
-    )
-    first.values("values", first.case, "first")
+    wrong_first = _answered(exact.float() + 1.0, "no_grad", exact.float())
+    first = _Examiner(CaseNotes("case"), AnsweredCase(examiner.proof, wrong_first, "cpu"))
+    first.values("values", first.proof, "first")
     (wrong,) = first.notes.findings
     known = wrong.evidence
     assert (finding.status, finding.evidence.check) == (Status.nondeterministic, "deterministic")
@@ -382,9 +381,9 @@ def test_a_case_that_was_run_ahead_is_run_once_more_only_for_other_runs() -> Non
 def test_values_of_a_case_that_was_run_ahead_on_a_gpu_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[Proof] = []
 
-    def compare(proof: Proof, *_: object, **_more: object) -> ComparedCase:
-        compared.append(proof)
-        return ComparedCase(CaseNotes("", [Check("values", proof.case.name, True)]), True)
+    def compare(answered: AnsweredCase, **_: object) -> ComparedCase:
+        compared.append(answered.proof)
+        return ComparedCase(CaseNotes("", [Check("values", answered.proof.case.name, True)]), True)
 
     monkeypatch.setattr(judge, "has_gpu", lambda: True)
     for module, name in ((judge, "compared_case"), (examining, "compared_case")):
@@ -402,7 +401,7 @@ def test_values_of_a_case_that_was_run_ahead_on_a_gpu_are_compared_once(monkeypa
                 ahead.reply(child, asked, judge._call(asked, NO_PEER, ()))
                 early = ahead.compared(asked)
                 assert (early is None) == is_again  # of other runs than those that were compared
-                examined = judge._examined(asked, cast(CaseAnswer, 0), "cuda", NO_PEER, (), compared=early)
+                examined = judge._examined(AnsweredCase(asked, cast(CaseAnswer, 0), "cuda"), compared=early)
                 assert [*map(str, examined.checks)] == [str(Check("values", proof.case.name, True)), str(scale)]
     cases = [proof.case for proof in compared]  # the second one's first reply may be compared, for nobody
     assert len(session.asked) == 3 and cases.count(known[0].case) == 1 and cases[-1] == known[1].case

@@ -195,9 +195,9 @@ def test_the_report_names_commits_with_their_subjects_and_keeps_markup_out() -> 
     told = bisected_report(summary)
     assert "became worse in 2 places" in told
     assert "<b>" not in told and "@all" not in told.replace("@\u2060", "")
-    assert "brought by the merge `cccccccccccc`" in told
-    assert "one of 2 commits, `bbbbbbbbbbbb` to `dddddddddddd`: 1 commit between them could not be judged" in told
-    assert "cannot be told from" in bisected_report(replace(summary, whole="undecided", suspects=()))
+    assert "merged by `cccccccccccc`" in told
+    assert "one of 2 commits, `bbbbbbbbbbbb` to `dddddddddddd`: 1 commit between them could not be tested" in told
+    assert "cannot be distinguished from" in bisected_report(replace(summary, whole="undecided", suspects=()))
 
 
 @pytest.mark.usefixtures("environment")

@@ -56,9 +56,9 @@ def refused(
     [
         ({}, ["--to", "ascent"], ("there is no target `ascent`", "Did you mean `ascend`?")),
         ({}, ["--from", "cutlie"], ("there is no implementation `cutlie`", "Did you mean `cutile`?")),
-        ({}, ["--from", "ascend"], ("would be ported from `ascend` to itself", "Leave `--from` out")),
-        ({}, ["--from", "cutile"], ("has no implementation `cutile` to port from", "Leave `--from` out")),
-        (THERE, [], ("`geglu` is ported already", "remove it and its exports first")),
+        ({}, ["--from", "ascend"], ("cannot be ported from `ascend` to itself", "Leave out `--from`")),
+        ({}, ["--from", "cutile"], ("has no implementation `cutile` to port from", "Leave out `--from`")),
+        (THERE, [], ("`geglu` is already ported", "remove it and its exports first")),
         ({}, ["--to", "cutile"], (f"the repository has no `{CUTILE.exports}`", "since 0.8")),
         ({}, ["--layout", "plain"], ("geglu",)),
     ],
@@ -79,9 +79,9 @@ def test_a_port_that_cannot_be_begun(
 @pytest.mark.parametrize(
     ("words", "sentences"),
     [
-        (["--to", "ascend"], ("launchers for `ascend` choose their tiles themselves", "`kernelsmith port geglu")),
+        (["--to", "ascend"], ("launchers for `ascend` choose their tiles at run time", "`kernelsmith port geglu")),
         (["--to", "cutile"], (f"the repository has no `{CUTILE.exports}`", "since 0.8")),
-        (["--to", "cutile", "--scope", "backward"], ("nothing else is tried", "Leave out `--scope`")),
+        (["--to", "cutile", "--scope", "backward"], ("does nothing else", "Leave out `--scope`")),
         (["--to", "cutle"], ("there is no target `cutle`", "Did you mean `cutile`?")),
     ],
 )

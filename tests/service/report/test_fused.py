@@ -16,7 +16,7 @@ from workers.contracts import FusedPart, FuseSummary, KeptOperator, PullRequestU
 
 JOB = replace(WAITING, request=replace(REQUEST, verb=Verb.fuse, kernel="block"))
 CUT = FuseSummary(
-    route=("5 operators compute.", "Torch has a library for 1 of them: matrix product (1)."),
+    route=("5 operators compute.", "1 of them call a library in torch: matrix product (1)."),
     parts=(
         FusedPart("gelu_mul_1a2b3c", ("gelu", "mul"), ("4096 x 4096 float32",), 2, 2**28, 2**27, 2**28),
         FusedPart("relu_add_4d5e6f", ("relu", "add"), ("4096 x 4096 float32",) * 2, 1, 5 * 2**26, 3 * 2**26, 2**27),
@@ -88,7 +88,7 @@ def timed(*found: tuple[Pass, str, Word]) -> BenchmarkResult:
             [(Pass.full, "eager", Word.slower), (Pass.forward, "eager", Word.faster)],
             "slower than eager PyTorch**: do not",
         ),
-        ([(Pass.full, "torch_compile", Word.same)], "In a training step there is nothing to gain over `torch.compile`"),
+        ([(Pass.full, "torch_compile", Word.same)], "In a training step it gains nothing over `torch.compile`"),
         ([(Pass.forward, "torch_compile", Word.slower)], "**In a forward it is slower than `torch.compile`**"),
         ([(Pass.full, "torch_compile", Word.faster), (Pass.forward, "torch_compile", Word.slower)], None),
         ([(Pass.full, "eager", Word.faster)], None),
@@ -114,7 +114,7 @@ def test_where_the_program_gains_more_under_torch_compile_the_first_line_says_to
 
     fused = replace(FUSED, benchmark=result(alone), compiled=None if compiled is None else result(compiled))
     line, text = fused_verdict(fused, JOB), fused_sections(fused, {})
-    said = "**Compile the fused module**: 1.15× as fast as `torch.compile` of the model, 0.88× as it is."
+    said = "**Compile the fused module**: 1.15× as fast as `torch.compile` of the model, 0.88× without compiling it."
     assert (said in line) is is_advised
     assert ("do not merge it for speed" in line) is False
     assert ("The same under `torch.compile`" in text) is (compiled is not None)

@@ -20,25 +20,23 @@ def night(*kernels: NightKernel, known: tuple[str, ...] = ()) -> NightlySummary:
 
 def test_a_commit_at_which_all_that_can_be_measured_is_known_is_nothing_to_do() -> None:
     assert nightly_verdict(night(UNKNOWN, known=("geglu",)), job(JobState.done)) == (
-        f"**Nothing to do at `{BAD[:12]}`:** every kernel that can be measured was measured at this commit before."
+        f"**Nothing to do at `{BAD[:12]}`:** every kernel that can be measured already was at this commit."
     )
     assert "Nothing could be measured" in nightly_verdict(night(UNKNOWN), job(JobState.done))
 
 
 def test_values_that_were_not_proved_are_named_in_the_verdict() -> None:
     told = nightly_verdict(night(NightKernel("k", "k.py", 6, unproved="it took too long")), job(JobState.done))
-    assert told.endswith("in 1 kernel. Values not proved: `k`.")
+    assert told.endswith("in 1 kernel. Values unproved: `k`.")
 
 
 def test_values_that_stay_wrong_have_a_next_step() -> None:
     summary = night(NightKernel("k", "k.py", 1, wrong="element 3 is off"))
-    assert (
-        nightly_after(summary, job(JobState.done), None) == "fix `k`: `/kernel verify k` shows more of what is wrong."
-    )  # type: ignore[arg-type]
+    assert nightly_after(summary, job(JobState.done), None) == "fix `k`; `/kernel verify k` shows the details."  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("change", "how"), [(SLOWER, "found in three interleaved runs"), (WRONG, "Values were judged three times")]
+    ("change", "how"), [(SLOWER, "confirmed by three interleaved runs"), (WRONG, "Values were verified three times")]
 )
 def test_the_issue_says_how_its_changes_were_found(change: NightChange, how: str) -> None:
     update = RegressionUpdate("k", "NVIDIA H200", BAD, (change,), True, "off" if change is WRONG else None)

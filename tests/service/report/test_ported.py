@@ -29,7 +29,7 @@ PORT = PortSummary(
     files=("src/liger_kernel/ops/backends/_ascend/ops/rms_norm.py",),
     api=(
         PortedName("LigerRMSNormFunction", True, "forward(X, W, eps); 3 gradients"),
-        PortedName("rms_norm_forward", False, "it passes on what only its own kernels have: BLOCK_SIZE"),
+        PortedName("rms_norm_forward", False, "it passes values that only its own kernels have: BLOCK_SIZE"),
     ),
     narrowed=("casting_mode = 'llama'",),
     tilings=(
@@ -62,23 +62,23 @@ SECTIONS = [
 def test_what_only_the_device_can_say_is_told_from_what_was_shown() -> None:
     text = ported_sections(PORT)
     assert "| both import forms | yes | executed" in text
-    assert "| times | only the device can say | times need the device" in text
+    assert "| times | needs the device | times need the device" in text
 
 
 def test_without_a_time_the_bytes_and_operations_say_what_bounds_it() -> None:
-    assert "it is bound by memory" in ported_sections(PORT)
+    assert "it is memory-bound" in ported_sections(PORT)
     assert "| `T=128 H=1024` | 512 KiB | 1.00 MiB | 1 | 1 |" in ported_sections(PORT)
     products = replace(PORT, work=(replace(PORT.work[0], forward_operations=2**24),))
-    assert "it is bound by arithmetic" in ported_sections(products)
+    assert "it is compute-bound" in ported_sections(products)
     tiles = replace(PORT, tilings=(replace(PORT.tilings[0], tiles=33),))
-    assert "2 tiles a core at most, 41% of the turns of 40 cores are filled" in ported_sections(tiles)
+    assert "2 tiles per core; 41% of the turns of 40 cores are filled" in ported_sections(tiles)
 
 
 def test_the_report_has_its_seven_sections_and_the_checklist_in_order() -> None:
     text = ported_sections(PORT)
     assert re.findall(r"^### (.*)$", text, re.MULTILINE) == SECTIONS
     assert "| `_rms_norm_forward` | `T=128 H=1024` | 4 | 4 x 1024 | 32 | 524,288 of 1,572,864 |" in text
-    assert "Not measured: no NPU took part." in text
+    assert "Not measured: no NPU was available." in text
     assert "2 copies of whole tiles" in text
 
 

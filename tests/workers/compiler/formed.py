@@ -21,6 +21,7 @@ from workers.authors.protocol import Brief, Proposal, Signature, SourceStyle
 
 PREFIX = "_fast_"
 OFFSET_FORM, OFFSET = "far from zero", 100.0  # squares about zero would drown those about the mean
+BEGUN_FORM = "zero but for the first elements"  # about which the squares of the others would cancel
 # Settings that no rule would choose, so that what is looked up is what is run.
 SETTINGS = {
     "tunable": {},
@@ -114,9 +115,10 @@ def found(name: str, sizes: dict[str, int], dtype: str, form: str) -> list[str]:
     if form == "in place":
         return complaints(name, sizes, dtype, candidate=fast_path(name, everything(name)), in_place=True)
     module = loaded(name, formed(name, tunable_style(name)).source)
-    entry = ((1 << 40, SETTINGS["looped" if form == OFFSET_FORM else form]),)
+    entry = ((1 << 40, SETTINGS["looped" if form in (OFFSET_FORM, BEGUN_FORM) else form]),)
     module.TUNED["cpu"] = {"forward": entry, "backward": entry}
-    return complaints(name, sizes, dtype, candidate=module.candidate, offset=OFFSET if form == OFFSET_FORM else 0.0)
+    offset = OFFSET if form == OFFSET_FORM else 0.0
+    return complaints(name, sizes, dtype, candidate=module.candidate, offset=offset, begun=form == BEGUN_FORM)
 
 
 def main() -> None:

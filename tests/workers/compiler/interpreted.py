@@ -22,6 +22,7 @@ from workers.layouts.dimensions import leading_inputs
 
 # As the runner's verdict: twice the reference's own error, and what one rounding of the dtype explains.
 RATIO = 2.0
+BEGUN = 3  # elements
 FLOORS = {torch.float32: 2e-6, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
 
 
@@ -44,12 +45,13 @@ def complaints(
     candidate: Callable[..., Any] | None = None,
     in_place: bool = False,
     offset: float = 0.0,
+    begun: bool = False,
     moved: dict[str, Any] | None = None,
 ) -> list[str]:
     """What is wrong with a candidate at some sizes, in a dtype; ``leading`` stands for the first dimension of what has it.
 
-    One that works ``in_place`` has no second backward; ``offset`` moves all numbers; ``moved`` are scalars that are others than
-    the problem's.
+    One that works ``in_place`` has no second backward; ``offset`` moves all numbers; of a first input that is ``begun`` the first
+    elements alone are not zero; ``moved`` are scalars that are others than the problem's.
     """
     problem, graph = captured(name)
     dtype = getattr(torch, dtype_name)
@@ -70,6 +72,8 @@ def complaints(
         inputs.append(
             torch.rand(shape) > 0.5 if spec.dtype == "bool" else (offset + 0.7 * torch.randn(shape)).to(dtype).float()
         )
+    if begun:
+        inputs[0].flatten(1)[:, BEGUN:] = 0.0
 
     def run(function: Callable[..., Any], kind: torch.dtype) -> list[torch.Tensor]:
         own = [

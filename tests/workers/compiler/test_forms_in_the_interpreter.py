@@ -8,7 +8,7 @@ import pytest
 
 from tests.few import asked_for, few
 from tests.workers.compiler.captured import COMPILED
-from tests.workers.compiler.formed import OFFSET_FORM
+from tests.workers.compiler.formed import BEGUN_FORM, OFFSET_FORM
 from tests.workers.compiler.processes import interpreted
 from tests.workers.compiler.test_values_in_the_interpreter import sizes_of
 
@@ -30,6 +30,14 @@ def cases_of(name: str) -> list[Case]:
     if name in ("group_norm", "group_norm_2d", "layer_norm", "softmax"):
         found.insert(0, (name, sizes_of(name, 4, 2050), "float32", OFFSET_FORM))
     return found
+
+
+@pytest.mark.slow
+def test_the_squares_of_many_blocks_do_not_cancel_about_the_first(tmp_path: Path) -> None:
+    cases = {
+        name: {name: (name, sizes_of(name, 4, 4100), "float32", BEGUN_FORM)} for name in ("layer_norm", "group_norm")
+    }
+    assert interpreted("formed", cases, tmp_path) == {name: {name: []} for name in cases}
 
 
 def results_of(names: list[str], part: slice, folder: Path) -> dict[str, dict[str, list[str]]]:

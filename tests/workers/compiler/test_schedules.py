@@ -46,9 +46,11 @@ def test_group_norm_reads_a_group_twice() -> None:
     assert passes(kernel(proposal("group_norm").source, "_group_norm_forward_kernel")) == 2
 
 
-def test_squares_about_a_mean_are_shifted_by_each_lane_s_first_element() -> None:
-    text = kernel(proposal("group_norm").source, "_group_norm_forward_kernel")
-    assert "tl.where(mask & ((first == 0) & (start == 0)), x, sum_x_shift)" in text
+def test_squares_about_a_mean_follow_the_mean_of_each_lane() -> None:
+    text = kernel(proposal("layer_norm").source, "_layer_norm_forward_kernel_wide")
+    assert "sum_x_step = sum_x_ahead * (1.0 / (start // BLOCK_SIZE + 1))" in text
+    in_segments = kernel(proposal("group_norm").source, "_group_norm_forward_kernel")
+    assert "sum_x_step = sum_x_ahead * (1.0 / tl.maximum(sum_x_count, 1.0))" in in_segments
 
 
 def test_a_growing_maximum_is_kept_by_each_thread_and_not_by_the_program() -> None:

@@ -89,7 +89,7 @@ def test_numbers_of_one_review_are_those_of_the_table_that_it_is_about() -> None
     assert [sentence.partition(":")[0] for sentence in answered] == [
         "Part 3 stays with torch.",
         "Parts 1 and 2 are one",
-        "Part 1 stays a part, as nothing would be left of the cut; `/kernel cancel` ends the job.",
+        "Part 1 stays a part, since nothing would be left of the cut; `/kernel cancel` ends the job.",
     ]
     assert len(after.parts) == 1
     computes_the_same(THREE, after)

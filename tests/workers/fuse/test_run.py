@@ -171,7 +171,7 @@ def test_a_composed_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "compose_out" / "composed_kernel.py"
     text = path.read_text()
     path.write_text(text.replace("torch.ops.aten.relu.default(x0)", "torch.ops.aten.relu.default(x0 * 1)"))
-    with pytest.raises(UserFacingError, match="is not what the run composes: the part `relu_mul_add_"):
+    with pytest.raises(UserFacingError, match="differs from what the run composes: the part `relu_mul_add_"):
         Bench().run(tmp_path)
     Bench().run(tmp_path, fresh=True)
     assert path.read_text() == text
@@ -198,7 +198,7 @@ def test_a_model_that_cannot_be_traced_is_refused_with_its_reason(tmp_path: Path
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        (Status.incorrect_values, "cut into parts, the model computes something else in PyTorch already"),
+        (Status.incorrect_values, "cut into parts, the model already computes something else in PyTorch"),
         (Status.degenerate_problem, "the model cannot be judged: degenerate_problem: Zeros pass."),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_kernel_that_is_not_proved_is_asked_for_again_and_then_the_compilers(o
     result = known.run(tmp_path / "run", SCALED)
     assert result.summary["status"] == "nothing proved"
     (reason,) = result.summary["cut_again"].values()
-    assert reason.startswith("none of 2 answers of the model is proved; the last one: names: ")
+    assert reason.startswith("none of the model's 2 answers is proved; the last one: names: ")
     assert "It is off." in one.prompts()[1]
 
 
@@ -150,7 +150,7 @@ def test_a_cut_is_a_models_by_itself_where_the_compiler_refuses_something(
 def test_a_cut_that_changes_the_model_fails_whoever_asked_for_it(one: Line, tmp_path: Path) -> None:
     one.answer({"reason": "It is small.", "wishes": ["leave 1 to torch"]})
     known = bench(one, tmp_path, Authors(extract=MODEL), refactored=WRONG)
-    with pytest.raises(UserFacingError, match="cut into parts, the model computes something else"):
+    with pytest.raises(UserFacingError, match="cut into parts, the model already computes something else"):
         known.run(tmp_path / "run")
 
 

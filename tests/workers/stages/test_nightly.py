@@ -670,7 +670,7 @@ def test_wrong_values_that_a_person_accepted_are_timed_and_told_no_more_on_anoth
     for driver in (DRIVER, "590.1", "590.1"):
         library.driver = driver
         (kernel,) = library.night(changed("geglu")).kernels
-        assert (kernel.wrong, kernel.unproved) == (None, "they are wrong, which was accepted: output 0 is off by 0.3")
+        assert (kernel.wrong, kernel.unproved) == (None, "wrong, which was accepted: output 0 is off by 0.3")
         assert kernel.points > 2, "it is timed"
     library.slow = 1.2
     slower = library.night(changed("geglu"))
@@ -691,7 +691,7 @@ def test_a_kernel_that_has_another_name_begins_anew_and_the_report_names_both_on
     head = LIBRARY.overlaid((FileChange(path, None), FileChange(f"{OPS}/gated_gelu.py", LIBRARY.read(path) or "")))
     renamed = library.night(head, kernels=())
     assert (renamed.came, renamed.gone) == (("gated_gelu",), ("geglu",))
-    assert nightly_sections(renamed).count("new: `gated_gelu`; no longer there: `geglu`") == 1
+    assert nightly_sections(renamed).count("new: `gated_gelu`; removed: `geglu`") == 1
     again = library.night(head, kernels=())
     assert (again.came, again.gone) == ((), ())
     assert library.night(head, kernels=("rms_norm",)).gone == (), "a night of some kernels looks at no other"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpu_runner.contracts import CaptureResult, CaseOutcome, Check, Status, TestCase, TestsResult, from_json
+from gpu_runner.contracts import CaptureResult, CaseOutcome, Check, Evidence, Status, TestCase, TestsResult, from_json
+from gpu_runner.verify.cases import NARROW
 from tests.workers.compiler.captured import captured
 from tests.workers.stages.answers import PASSED
 from tests.workers.stages.context import Answers, FakeContext, optimizing
@@ -117,19 +118,22 @@ def test_a_port_is_judged_with_a_stand_in_that_is_never_committed() -> None:
     assert strategy["compute_default_tiling_strategy"](**asked) == ((2, 64),), "a row beyond the last of an odd number"
     assert UB_MANAGER not in texts
     assert set(request.candidate.screened) == set(given) - {UB_MANAGER, EXPORTS}
+    assert NARROW[1] <= JUDGED_TILE, "infinities and NaN meet the kernel for rows of one tile"
 
 
 def test_a_port_that_is_wrong_is_not_pushed() -> None:
-    wrong = replace(PASSED, status=Status.incorrect_values)
+    evidence = Evidence("values", "The error is 2.", "T=8 H=8 float32")
+    wrong = replace(PASSED, status=Status.incorrect_values, evidence=(evidence,), seed="5eed" * 8)
     failed = failure(porting({"verify": wrong}))
     assert failed.code is FailureCode.verdict and "Nothing was pushed" in failed.fix
+    assert (failed.log or "").endswith(f"The verdict's seed: {'5eed' * 8}")
 
 
 @pytest.mark.parametrize(
     ("tree", "to", "message"),
     [
         (library(), "ascent", "there is no target `ascent`"),
-        (library(**{ASCEND.port_path("geglu"): "x = 1\n"}), "ascend", "`geglu` is ported already"),
+        (library(**{ASCEND.port_path("geglu"): "x = 1\n"}), "ascend", "`geglu` is already ported"),
         (library(**{UB_MANAGER: None}), "ascend", f"the repository has no `{UB_MANAGER}`"),
     ],
 )
@@ -254,7 +258,7 @@ def test_a_port_has_the_api_of_the_implementation_that_the_command_names() -> No
 @pytest.mark.parametrize(
     ("tree", "origin", "message"),
     [
-        (OWN_LIBRARY, "ascend", "`geglu` would be ported from `ascend` to itself"),
+        (OWN_LIBRARY, "ascend", "`geglu` cannot be ported from `ascend` to itself"),
         (OWN_LIBRARY, "cutlie", "there is no implementation `cutlie`"),
         (library(), "cutile", "`geglu` has no implementation `cutile` to port from"),
         (
@@ -274,7 +278,7 @@ def test_an_implementation_that_cannot_be_ported_from_is_refused(tree: Tree, ori
 def test_a_repository_without_the_implementation_is_told_what_brings_it() -> None:
     failed = failure(porting(to="cutile"))
     assert failed.message == f"the repository has no `{CUTILE.exports}`"
-    assert failed.fix == "The implementation in cuTile is part of liger-kernel since 0.8; a port goes into it."
+    assert failed.fix == "The implementation in cuTile is part of liger-kernel since 0.8; ports go into it."
 
 
 @pytest.mark.parametrize(
@@ -337,7 +341,7 @@ def test_what_was_shown_and_what_only_the_device_can_say_is_in_the_summary() -> 
     summary, _ = ported(porting())
     holds = {item.name: item.holds for item in summary.done}
     assert holds["both import forms"] is True and holds["parity forward and backward"] is True
-    assert holds["times of three shape groups"] is None and holds["taken by the target's compiler"] is None
+    assert holds["times of three shape groups"] is None and holds["accepted by the target's compiler"] is None
     assert False not in holds.values()
     assert len(summary.work) == 3 and all(size.forward_bytes for size in summary.work)
 
@@ -359,7 +363,7 @@ def test_failure_patterns_that_a_port_shows_are_named_with_their_fix() -> None:
         "takes one row of 512 columns at a time",
         "reach 80% of what is allowed",
         "calls `.item()`",
-        "`from lab.ops.other import _softmax_kernel` takes kernels of another module",
+        "`from lab.ops.other import _softmax_kernel` imports kernels of another module",
     ):
         assert sum(words in sentence for sentence in found) == 1, words
     right = (KernelTiling("k", "T=4096", 2.0, 4, 512, 40, 0, 90),)
@@ -370,7 +374,7 @@ def test_failure_patterns_that_a_port_shows_are_named_with_their_fix() -> None:
 def test_kernels_that_compare_whole_numbers_are_named_together() -> None:
     kernels = (LoweredKernel("a", 8, 1, compares=2), LoweredKernel("b", 8, 1), LoweredKernel("c", 8, 1, compares=1))
     (sentence,) = scalar_compares(kernels)
-    assert "element by element: `a` (2), `c` (1); " in sentence
+    assert "element by element: `a` (2), `c` (1). " in sentence
     assert scalar_compares(kernels[1:2]) == ()
 
 

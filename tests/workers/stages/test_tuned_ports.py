@@ -127,10 +127,10 @@ def test_a_port_of_which_no_setting_is_faster_stays_and_nothing_is_pushed() -> N
 @pytest.mark.parametrize(
     ("to", "more", "message", "fix"),
     [
-        ("ascend", {}, "launchers for `ascend` choose their tiles themselves", "/kernel port geglu --to ascend"),
+        ("ascend", {}, "launchers for `ascend` choose their tiles at run time", "/kernel port geglu --to ascend"),
         ("cutile", {"author": AuthorName.llm}, "no language model changes kernels in cuTile", "--author llm"),
-        ("cutile", {"scope": Scope.backward}, "settings are tuned for all passes and sizes", "Leave out `--scope`"),
-        ("cutile", {"goal": Goal.memory}, "nothing else is tried", "Leave out `--goal`"),
+        ("cutile", {"scope": Scope.backward}, "tunes settings, for all passes and sizes", "Leave out `--scope`"),
+        ("cutile", {"goal": Goal.memory}, "does nothing else", "Leave out `--goal`"),
     ],
 )
 def test_what_is_not_tuned_is_refused_before_anything_runs(to: str, more: Any, message: str, fix: str) -> None:
@@ -142,7 +142,7 @@ def test_what_is_not_tuned_is_refused_before_anything_runs(to: str, more: Any, m
 def test_a_port_without_settings_and_a_repository_without_implementations_are_refused() -> None:
     own = library(**{CUTILE.exports: EXPORTED, PATH: "import cuda.tile as ct\n\n\ndef run(x):\n    return x\n"})
     failed = failure(tuning(NOTHING, own))
-    assert failed.message == f"`{PATH}` launches no kernel whose settings could be looked up"
+    assert failed.message == f"`{PATH}` launches no kernel with settings that can be tuned"
     context = tuning(NOTHING, Tree(PLAIN))
     context.request = replace(context.request, kernel="scale", verb=Verb.port)
     failed = failure(context)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Node, NodeRef
+from gpu_runner.contracts.graph import Dim, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.graph import (
     FIRST_STAND_IN,
     POINTWISE,
@@ -15,6 +15,7 @@ from workers.authors.compiler.graph import (
     SCANS,
     CannotCompileError,
     Sizes,
+    integers_of,
     names_in,
 )
 
@@ -290,7 +291,7 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
     if node.op == "reshape":
         return _reshaped(operands[0], node, unifier, inference.sizes)
     if node.op == "permute":
-        dims = _integers(node.args[1])
+        dims = integers_of(node.args[1])
         return tuple(operands[0][dim] for dim in dims)
     if node.op in SCANS:
         return operands[0]
@@ -475,10 +476,5 @@ def _reduced(operand: Shape, node: Node) -> Shape:
 
 def reduced_dimensions(node: Node, rank: int) -> tuple[int, ...]:
     """The dimensions that a reduction runs over, counted from the front; all of them where it names none."""
-    dims = _integers(node.args[1]) if len(node.args) > 1 and node.args[1] is not None else tuple(range(rank))
+    dims = integers_of(node.args[1]) if len(node.args) > 1 and node.args[1] is not None else tuple(range(rank))
     return tuple(dim % rank for dim in dims) if dims and rank else tuple(range(rank))
-
-
-def _integers(argument: Arg) -> tuple[int, ...]:
-    items = argument if isinstance(argument, tuple) else (argument,)
-    return tuple(item for item in items if isinstance(item, int))

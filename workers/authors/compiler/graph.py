@@ -85,6 +85,23 @@ def with_ratios(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(map(written, graph.nodes)))
 
 
+def integers_of(argument: Arg) -> tuple[int, ...]:
+    """The whole numbers of an argument, which is one or a tuple."""
+    items = argument if isinstance(argument, tuple) else (argument,)
+    return tuple(item for item in items if isinstance(item, int))
+
+
+def texts_of(arguments: tuple[Arg, ...]) -> list[str]:
+    """The expressions in arguments, as text."""
+    texts: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, Expr):
+            texts.append(argument.text)
+        elif isinstance(argument, tuple):
+            texts += texts_of(argument)
+    return texts
+
+
 @functools.lru_cache(maxsize=4096)  # a series that is taken apart asks hundreds of thousands of times for a few texts
 def names_in(text: str) -> tuple[str, ...]:
     """The names of an expression in the order in which they are written.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Arg, Dim, Node, NodeRef, TensorMeta
 from workers.authors.compiler.attention import VIEWS
-from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes, integers_of
 
 COPIED = " copied"  # ends the name of the node that holds the copy of an operand
 _FLOATING = ("float32", "bfloat16", "float16")
@@ -169,7 +169,7 @@ def _places(chain: Sequence[Node]) -> list[tuple[int, int]] | None:
     order: list[int | None] = [place if size != 1 else None for place, size in enumerate(shape)]
     for view in chain[1:]:
         if view.op == "permute":
-            order = [order[place] for place in _integers(view.args[1])]
+            order = [order[place] for place in integers_of(view.args[1])]
             continue
         kept = iter([place for place in order if place is not None])
         if [size for size in view.meta.shape if size != 1] != [shape[place] for place in order if place is not None]:
@@ -194,7 +194,7 @@ def _copied(
     ]
     for number, view in enumerate(views, 1):
         before = NodeRef(copies[-1].name)
-        order = (*_integers(view.args[1]), len(view.meta.shape)) if view.op == "permute" else ()
+        order = (*integers_of(view.args[1]), len(view.meta.shape)) if view.op == "permute" else ()
         args: tuple[Arg, ...] = (before, order) if view.op == "permute" else (before,)
         copies.append(Node(f"{name} {number}", view.op, args, _with_tap(view.meta)))
     rank = len(nodes[operand].meta.shape)
@@ -203,14 +203,9 @@ def _copied(
 
 def _moves_batch(view: Node) -> bool:
     """Whether more than the last two dimensions change places."""
-    order = _integers(view.args[1])
+    order = integers_of(view.args[1])
     return order[:-2] != tuple(range(len(order) - 2))
 
 
 def _with_tap(meta: TensorMeta) -> TensorMeta:
     return TensorMeta((*meta.shape, 1), meta.dtype)
-
-
-def _integers(argument: Arg) -> tuple[int, ...]:
-    items = argument if isinstance(argument, tuple) else (argument,)
-    return tuple(item for item in items if isinstance(item, int))

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Pass, Problem
-from gpu_runner.contracts.graph import Arg, Expr, Node
+from gpu_runner.contracts.graph import Node
 from workers.authors.compiler.attention import Chain, with_chains
 from workers.authors.compiler.design import ProgramDesign, build_design
-from workers.authors.compiler.graph import CannotCompileError, names_in, require_well_formed, with_bounds
+from workers.authors.compiler.graph import CannotCompileError, names_in, require_well_formed, texts_of, with_bounds
 from workers.authors.compiler.launchers import (
     backward_arguments,
     forward_results,
@@ -88,7 +88,7 @@ def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str
     used |= {name for name, _ in gradients}
     kept = tuple(node for node in graph.nodes if node.name in used)
     inputs = tuple(name for name in graph.inputs if name in used)
-    texts = {name for node in kept for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
+    texts = {name for node in kept for text in texts_of((*node.args, *node.meta.shape)) for name in names_in(text)}
     rules = tuple(rule for rule in graph.multiples if texts & {*rule.scalars} and rule.dimension in texts)
     texts |= {name for rule in rules for name in rule.scalars}
     scalars = tuple(s for s in problem.scalars if s.name in texts or s.name in graph.specialised)
@@ -113,16 +113,6 @@ def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str
         output_dtypes=tuple(graph.output_dtypes[place] for place in places) if graph.output_dtypes else (),
     )
     return Component(own, part, places)
-
-
-def _texts(arguments: tuple[Arg, ...]) -> list[str]:
-    texts: list[str] = []
-    for argument in arguments:
-        if isinstance(argument, Expr):
-            texts.append(argument.text)
-        elif isinstance(argument, tuple):
-            texts += _texts(argument)
-    return texts
 
 
 TENSORS, VECTORS = ("x", "z", "u", "v"), ("w", "b", "s", "t")  # what inputs of most dimensions are called, and others

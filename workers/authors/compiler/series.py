@@ -23,6 +23,7 @@ from workers.authors.compiler.graph import (
     CannotCompileError,
     Sizes,
     names_in,
+    texts_of,
     with_bounds,
 )
 from workers.authors.compiler.names import AGAIN
@@ -750,7 +751,7 @@ class _Part:
         if not self._inputs:  # constants alone: some tensor tells where they are stored
             self._input(self._given[0], "")
         nodes = tuple(self._copies.values())
-        texts = {name for node in nodes for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
+        texts = {name for node in nodes for text in texts_of((*node.args, *node.meta.shape)) for name in names_in(text)}
         rules = tuple(rule for rule in graph.multiples if texts & {*rule.scalars} and rule.dimension in texts)
         texts |= {name for rule in rules for name in rule.scalars}
         scalars = tuple(s for s in problem.scalars if s.name in texts or s.name in graph.specialised)
@@ -795,7 +796,7 @@ class _Part:
         """A step that is handed merged dimensions alone takes a tensor that tells it one of these, where it needs that."""
         shapes = [self._cut.nodes[name].meta.shape for name in self._inputs.values()]
         told = {dim.text for shape in shapes for dim in shape if isinstance(dim, Expr)}
-        needed = [text for node in self._copies.values() for text in _texts((*node.meta.shape, *node.args))]
+        needed = [text for node in self._copies.values() for text in texts_of((*node.meta.shape, *node.args))]
         texts = {name for text in needed for name in names_in(text)}
         for text in sorted(texts - told):
             tells = (name for name in self._given if Expr(text) in self._cut.nodes[name].meta.shape)
@@ -854,13 +855,3 @@ class _Part:
         if name in graph.upstream:
             return not graph.output_dtypes or graph.output_dtypes[graph.upstream.index(name)] == "bfloat16"
         return self._seen(name) == "bfloat16"
-
-
-def _texts(arguments: tuple[Arg, ...]) -> list[str]:
-    texts: list[str] = []
-    for argument in arguments:
-        if isinstance(argument, Expr):
-            texts.append(argument.text)
-        elif isinstance(argument, tuple):
-            texts += _texts(argument)
-    return texts

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from gpu_runner.contracts import CandidateSource, KernelNames, Problem, SourceFile
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.existing import FUNCTION_CLASS, ExistingKernelLayout, roots_of, suite_roots
-from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, import_name
 from workers.layouts.plain.files import (
     KERNEL,
     SUITE_IMPORTS,
@@ -112,7 +112,7 @@ class FlaLayout(ExistingKernelLayout):
         kernel = next(c.path for c in changes if c.path.endswith(f"/{design.name}/fused.py"))
         return CandidateSource(
             files=tuple(SourceFile(c.path, c.text) for c in changes if c.text is not None),
-            module=_module(str(PurePosixPath(kernel).parent)),
+            module=import_name(str(PurePosixPath(kernel).parent)),
             symbol=design.names.functional or "",
             tree=tree_file,
             import_roots=roots_of(kernel),
@@ -145,10 +145,6 @@ class FlaLayout(ExistingKernelLayout):
         section, names = self._place(name, tree)
         return tuple(f"benchmarks/{section}/benchmark_{one}.py" for one in names)
 
-    def users(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """The texts of the test files that may use a kernel."""
-        return tuple(tree.read(path) or "" for path in self.suite_places(name, tree))
-
     def _place(self, name: str, tree: Tree) -> tuple[str, tuple[str, ...]]:
         path = self.existing(tree).get(name)
         if path is None:
@@ -178,7 +174,7 @@ def _required(tree: Tree) -> str:
 
 def _home(tree: Tree) -> LibraryFolders:
     kernels = f"{_required(tree)}/ops"
-    return LibraryFolders(kernels, roots_of(kernels)[0], _module(kernels), "tests/ops", "benchmarks/ops")
+    return LibraryFolders(kernels, roots_of(kernels)[0], import_name(kernels), "tests/ops", "benchmarks/ops")
 
 
 def _kernel_name(inside: PurePosixPath) -> str:
@@ -218,7 +214,3 @@ def _suite(name: str) -> str:
 
 def _script(name: str) -> str:
     return f"benchmarks/ops/benchmark_{name}.py"
-
-
-def _module(path: str) -> str:
-    return path.removeprefix("src/").replace("/", ".")

@@ -131,10 +131,6 @@ class PlainLayout(ExistingKernelLayout):
         forms = (f"bench_{name}.py", f"{name}.py", f"benchmark_{name}.py", f"{name}_benchmark.py")
         return (_paths(name, home)[2], *(f"{home.benchmarks}/{form}" for form in forms))
 
-    def users(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """The texts of the files that may use a kernel, the main one first."""
-        return tuple(tree.read(path) or "" for path in self.suite_places(name, tree))
-
 
 def _paths(name: str, home: LibraryFolders) -> tuple[str, str, str]:
     return f"{home.kernels}/{name}.py", f"{home.tests}/test_{name}.py", f"{home.benchmarks}/benchmark_{name}.py"

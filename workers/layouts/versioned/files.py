@@ -13,6 +13,7 @@ from gpu_runner.contracts import TABLE, Problem
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.dimensions import assignments, axes_of, local, suite_sizes
 from workers.layouts.module_form import ModuleForm, module_form
+from workers.layouts.naming import import_name
 from workers.layouts.protocol import Design
 from workers.layouts.python_source import (
     Import,
@@ -91,7 +92,7 @@ class PackageFolder:
     @property
     def package(self) -> str:
         """Its import name."""
-        return self.root.removeprefix("src/").replace("/", ".")
+        return import_name(self.root)
 
     def versions(self, tree: Tree) -> dict[str, tuple[Version, ...]]:
         """The versions of each design in the languages of `LANGUAGES`, the newest last; a name is of one language, the first."""
@@ -179,7 +180,7 @@ def lacking(package: str | None, tree: Tree) -> tuple[FileChange, ...]:
 def entry_source(design: Design, home: PackageFolder, tree: Tree, single_line: bool) -> str:
     """The entry module of the base version: the entry function, the tiling and the plan around the proved kernels."""
     form = module_form(design.problem, axes_of(design.problem))
-    folder = home.folder(design.name, tree, design.target).removeprefix("src/").replace("/", ".")
+    folder = import_name(home.folder(design.name, tree, design.target))
     runtime = home.runtime(tree)
     tiling = f"{(design.names.module or '').removesuffix('Plan')}Tiling"
     imports = (

@@ -19,7 +19,15 @@ from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.calls import call_of
 from workers.layouts.existing import ExistingKernelLayout, first_of, missing_suite, own_problem, roots_of
-from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
+from workers.layouts.naming import (
+    camel_case,
+    check_name,
+    check_problem,
+    check_symbols,
+    existing_failure,
+    import_name,
+    source_of,
+)
 from workers.layouts.protocol import Design, ExistingKernel, FusedHome, LogEntry, Placed, SuiteRun
 from workers.layouts.python_source import Import, fitted
 from workers.layouts.reference import problem_source
@@ -152,7 +160,7 @@ class VersionedLayout(ExistingKernelLayout):
         entry = next(c.path for c in changes if c.path.endswith(f"/{design.name}/{design.name}.py"))
         return CandidateSource(
             files=tuple(SourceFile(c.path, c.text) for c in changes if c.text is not None),
-            module=_module(entry),
+            module=import_name(entry),
             symbol=design.name,
             tree=tree_file,
             import_roots=roots_of(entry),
@@ -172,7 +180,7 @@ class VersionedLayout(ExistingKernelLayout):
         files = {name: source if path == version.path else tree.read(path) or "" for name, path in inside.items()}
         folder = str(PurePosixPath(version.folder).parent)
         try:
-            made = cloned(files, design, version.name, new, _module(folder))
+            made = cloned(files, design, version.name, new, import_name(folder))
         except CloneError as error:
             failure = Failure(
                 FailureCode.style, f"`{version.name}` cannot become `{new}`: {error}", "Correct the file."
@@ -181,7 +189,7 @@ class VersionedLayout(ExistingKernelLayout):
         main = PurePosixPath(version.path).name.replace(f"{version.name}.py", f"{new}.py")
         texts = {main: made.pop(main)} | made
         changes = tuple(FileChange(f"{folder}/{new}/{name}", text) for name, text in texts.items())
-        return Placed(replace(kernel, name=design, path=changes[0].path, module=_module(changes[0].path)), changes)
+        return Placed(replace(kernel, name=design, path=changes[0].path, module=import_name(changes[0].path)), changes)
 
     def logged(self, kernel: ExistingKernel, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
         """The development log with an entry for a version."""
@@ -298,7 +306,3 @@ def _version_of(kernel: ExistingKernel, home: PackageFolder, tree: Tree) -> tupl
 
 def _suite(design: str) -> str:
     return f"tests/test_{design}.py"
-
-
-def _module(path: str) -> str:
-    return path.removeprefix("src/").removesuffix(".py").replace("/", ".")

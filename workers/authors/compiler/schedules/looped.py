@@ -170,9 +170,12 @@ class LoopedKernel(KernelWriter):
             return "(BLOCK_SIZE,)"
         return "(1, BLOCK_SIZE)" if self.form.strides_the_grid else f"(BLOCK_SIZE // {LANE}, {LANE})"
 
-    first_block = "start == 0"
     across = ""  # the last arguments of a reduction of what a block leaves
     along = 0  # the dimension of a block along which columns lie
+
+    def share(self, total: str) -> str:
+        """One over how many elements of a row a lane has met: one a block, but for lanes that the last block does not fill."""
+        return "1.0 / (start // BLOCK_SIZE + 1)"
 
     @property
     def lanes(self) -> str:
@@ -190,7 +193,7 @@ class LoopedKernel(KernelWriter):
     def scans_block_by_block(self) -> bool:
         """Whether what scans need of the blocks before can be carried along: from one end, in blocks of one dimension."""
         ends = {str(value.datum).endswith("reverse") for value in self.task.values if value.op == "scan"}
-        # Sums about a mean begin with a row's first block.
+        # From the other end it is the first block that some lanes lack (``share``).
         return not ends or (len(ends) == 1 and not self._online and not (True in ends and self._moments))
 
     def write(self) -> KernelSource:
@@ -317,7 +320,7 @@ class LoopedKernel(KernelWriter):
             self._keep_up(inner, value)
         for pair in moments:
             total, squares = self.names.of(pair.total), self.names.of(pair.squares)
-            for line in block_lines(total, squares, inner.reduced(pair.column), self.first_block):
+            for line in block_lines(total, squares, inner.reduced(pair.column), self.share(total)):
                 inner.line(line)
         for value in (v for v in reductions if v not in (*running, *about)):
             self._accumulate(inner, value)

@@ -146,30 +146,32 @@ def moments_of(values: Sequence[TileValue], others: Sequence[TileValue]) -> dict
 
 
 def opening_lines(total: str, squares: str, block: str) -> list[str]:
-    """Begin the sums of every lane."""
-    names = (f"{total}_shift", f"{total}_block", f"{squares}_block", f"{total}_count")
+    """Begin the mean, the squares about it and the number of elements of every lane."""
+    names = (f"{total}_mean", f"{squares}_block", f"{total}_count")
     return [f"{name} = tl.zeros({block}, dtype=tl.float32)" for name in names]
 
 
-def block_lines(total: str, squares: str, column: str, first: str) -> list[str]:
-    """Accumulate a block; ``first`` marks the row's first, of which every lane that has elements has one."""
+def block_lines(total: str, squares: str, column: str, share: str) -> list[str]:
+    """Accumulate a block; ``share`` is one over the number of elements that a lane has with this one.
+
+    Each lane's mean moves with it: about a fixed one, such as the lane's first element, the squares of many blocks cancel.
+    Source: B. P. Welford, Note on a method for calculating corrected sums of squares and products, Technometrics 4 (1962).
+    """
     return [
-        f"{total}_shift = tl.where(mask & ({first}), {column}, {total}_shift)",
-        f"{total}_shifted = tl.where(mask, {column} - {total}_shift, 0.0)",
-        f"{total}_block += {total}_shifted",
-        f"{squares}_block += {total}_shifted * {total}_shifted",
         f"{total}_count += tl.where(mask, 1.0, 0.0)",
+        f"{total}_ahead = tl.where(mask, {column} - {total}_mean, 0.0)",
+        f"{total}_step = {total}_ahead * ({share})",
+        f"{total}_mean += {total}_step",
+        f"{squares}_block += {total}_ahead * ({total}_ahead - {total}_step)",
     ]
 
 
 def bring_together(body: ScopeStatements, names: TensorNames, moments: Moments, across: str) -> None:
     """Add up what the lanes hold, ``across`` them: each sum of squares moves from its lane's own mean to the row's."""
     total, squares = names.of(moments.total), names.of(moments.squares)
-    body.line(f"{total} = tl.sum({total}_block + {total}_count * {total}_shift{across})")
+    body.line(f"{total} = tl.sum({total}_count * {total}_mean{across})")
     body.env[moments.total] = total
     mean = body.env.get(moments.mean) or body.assign(moments.mean)
-    body.line(f"{total}_offset = {total}_block / ({total}_count + 1e-30)")  # zero in a lane that has no elements
-    body.line(f"{squares}_block -= {total}_block * {total}_offset")
-    body.line(f"{total}_offset += {total}_shift - {mean}")
+    body.line(f"{total}_offset = {total}_mean - {mean}")
     body.line(f"{squares} = tl.sum({squares}_block + {total}_count * {total}_offset * {total}_offset{across})")
     body.env[moments.squares] = squares

@@ -94,7 +94,9 @@ class SegmentedKernel(LoopedKernel):
         """The shape of a tile."""
         return "(BLOCK_SEGMENTS, BLOCK_SIZE)"
 
-    first_block = "(first == 0) & (start == 0)"
+    def share(self, total: str) -> str:
+        """One over how many elements of a row a lane has met: others by lane, as each segment ends within a block."""
+        return f"1.0 / tl.maximum({total}_count, 1.0)"
 
     @property
     def _mask(self) -> str:
