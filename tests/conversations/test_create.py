@@ -293,7 +293,7 @@ def test_a_kernel_is_written_in_cutile(talk: Talk) -> None:
     assert job.state is JobState.done, talk.heard(number)
     talk.skip(number)
     analyzed, proved, reported = talk.heard(talk.pull())
-    assert "cuTile suits this operator: its results depend on elements of one tile" in analyzed
+    assert "cuTile suits this operator: each result depends on one tile" in analyzed
     assert "No cuTile is installed where this job ran" in proved
     assert "kernelsmith create problem.py --name reglu --repo . --auto --to cutile" in reported
     kernel = talk.hub.read_file(REPOSITORY, job.branch, "small/kernels/reglu.py") or b""
