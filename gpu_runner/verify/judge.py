@@ -110,6 +110,7 @@ from gpu_runner.verify.inputs import shape_of
 from gpu_runner.verify.interface import other_names
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.one_sided import (
+    IMPORTED_LIBRARY,
     MOST_FOLLOWED,
     constants_around,
     demanded,
@@ -383,7 +384,7 @@ def _judge_once(request: VerifyRequest, context: RunContext, *, screened: bool) 
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
         if problem.form != "kernelbench":  # which gives the inputs of one size
-            verdict = demanded(verdict, request.candidate.screened_files, before.values())
+            verdict = demanded(verdict, request.candidate.screened_files, before)
             verdict = _named_as_reference(verdict, request, problem)
         verdict = otherwise(verdict)
         return replace(verdict, one_sided=verdict.one_sided[:MOST_ONE_SIDED])
@@ -2366,7 +2367,7 @@ def _compared_at_scale(call: AtScale, reply: ScaledReply) -> ComparedAtScale:
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
     checks = [check for examined in trial.examined for check in examined.checks]
     known = [examined.deterministic for examined in trial.examined if examined.deterministic is not None]
-    library = (Check("imported_library", trial.imported, True),) if trial.imported else ()
+    library = (Check(IMPORTED_LIBRARY, trial.imported, True),) if trial.imported else ()
     frame = replace(
         frame,
         checks=(*checks, *trial.refused, *frame.checks, *library),

@@ -15,6 +15,7 @@ from gpu_runner.program.coverage import BOTH, HELD, quoted_in, text_of
 from gpu_runner.program.language import KERNEL_ARGUMENT_ATTRIBUTES
 from gpu_runner.program.scopes import binds, bound_names, free_names, names_in, own_nodes
 from gpu_runner.verify.answer import SeenDecision
+from gpu_runner.verify.guarding import guarded
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.settings import HostCode
@@ -25,6 +26,7 @@ IGNORED = -100  # what torch's losses ignore unless they are told another class
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMBINING = ("reduce", "associative_scan")  # what a kernel hands its own function to
 MOST_FOLLOWED = 64  # decisions of which it is tried whether they change launch settings alone
+IMPORTED_LIBRARY = "imported_library"  # the check that says why CPython carried out a call
 IN_LIBRARY = "What is decided in some calls was not seen, since code of the library around it cannot be evaluated:"
 HINT = "so what it does otherwise was never judged. Let inputs, dimensions or scalars of the problem reach it, or leave it out."
 
@@ -113,14 +115,15 @@ def _is_of_settings(decision: SeenDecision, code: HostCode | None) -> bool:
     return bool(nodes) and all(code.changes_settings_alone(node) for node in nodes)
 
 
-def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Iterable[str]) -> Verdict:
+def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Mapping[str, str]) -> Verdict:
     """Prove nothing of a candidate in which a decision had one outcome, unless a statement of the original decides the same.
 
-    Of one with statements in it, what it does on the other side must be the original's too.
+    Of one with statements in it, what it does on the other side must be the original's too. ``original`` are its texts by path.
+    Where code of the library cannot be evaluated, a guard may always hold in front of what the original says word for word.
     """
     if verdict.status is not Status.passed or verdict.quick:
         return verdict
-    before = [node for text in original for node in walk(parse_bounded(text)) if isinstance(node, ast.stmt)]
+    before = [node for text in original.values() for node in walk(parse_bounded(text)) if isinstance(node, ast.stmt)]
     known = {(_head(node), *side) for node in before for side in _sides(node)}
     statements = [_statements_by_line(file.text) for file in files] if known else []
 
@@ -134,13 +137,19 @@ def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Iterable[s
         )
 
     new = [evidence for evidence in verdict.one_sided if not is_known(evidence)]
+    if any(check.name == IMPORTED_LIBRARY for check in verdict.checks):
+        guards = frozenset().union(
+            *(guarded(file.text, original[file.path]) for file in files if file.path in original)
+        )
+        held = {(line, f"{text} was always true.") for line, text in guards}
+        new = [evidence for evidence in new if (evidence.line, evidence.message) not in held]
     if not new:
         return verdict
     evidence = [replace(each, message=f"{each.message.removesuffix('.')}, {HINT}") for each in new[:MOST_QUOTED]]
     evidence += [
-        Evidence("imported_library", f"{IN_LIBRARY} {check.workload}")
+        Evidence(IMPORTED_LIBRARY, f"{IN_LIBRARY} {check.workload}")
         for check in verdict.checks
-        if check.name == "imported_library"
+        if check.name == IMPORTED_LIBRARY
     ]
     return replace(verdict, status=Status.unproved, rule="one-sided", evidence=tuple(evidence))
 

@@ -100,7 +100,7 @@ def test_a_verdict_says_what_of_the_library_kept_a_decision_from_being_seen(cont
         decisions = read_answer(session.call(RunCase(call.call), call.tensors)).decisions
     seen = one_sided(decisions, FILES)
     library = Check("imported_library", "It uses `threading.Lock`.", True)
-    verdict = demanded(Verdict(Status.passed, checks=(library,), one_sided=seen), FILES, ())
+    verdict = demanded(Verdict(Status.passed, checks=(library,), one_sided=seen), FILES, {})
     assert verdict.status is Status.unproved
     assert verdict.evidence[0].message.startswith("`x.shape[1] > 64` was always false")
     assert verdict.evidence[-1].message == f"{IN_LIBRARY} It uses `threading.Lock`."

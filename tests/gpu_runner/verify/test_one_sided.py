@@ -272,7 +272,7 @@ def test_what_stands_may_go_on_to_decide_in_the_same_words() -> None:
 def test_a_decision_is_the_originals_where_a_whole_statement_is(original: str, status: Status) -> None:
     file = SourceFile("candidate.py", "def f(d, x):\n    if not d:\n        return x\n    return 2 * x\n")
     seen = Evidence("one_sided", "`d` was always true.", line=2)
-    assert demanded(Verdict(Status.passed, one_sided=(seen,)), [file], [original]).status is status
+    assert demanded(Verdict(Status.passed, one_sided=(seen,)), [file], {"candidate.py": original}).status is status
 
 
 @pytest.mark.parametrize(
@@ -289,4 +289,4 @@ def test_of_a_condition_the_side_that_no_case_took_is_the_originals(test: str, s
     text = f"def f(d, x):\n    if {test}:\n        return 2 * x\n    else:\n        return x\n"
     file = SourceFile("candidate.py", text.replace("2 * x", "x + x"))
     verdict = Verdict(Status.passed, one_sided=(Evidence("one_sided", said, line=2),))
-    assert demanded(verdict, [file], [text]).status is status
+    assert demanded(verdict, [file], {"candidate.py": text}).status is status
