@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gpu_runner.contracts.reading import parse_bounded, walk
 from gpu_runner.program.coverage import text_of
+from gpu_runner.program.scopes import binds, free_names, own_nodes
 
 _ASKING = frozenset(["all", "type", "isinstance", "len"])  # functions, and methods, that a guard may call
 _ASKING_METHODS = frozenset(
     ["dim", "element_size", "is_compiling", "is_contiguous", "is_floating_point", "numel", "size", "stride"]
 )
+_OF_THE_WHOLE = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await)
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Load)
 
 
@@ -55,6 +59,9 @@ def guarded(text: str, original: str) -> frozenset[tuple[int, str]]:
     if not _is_extended(now.body, before.body, added, _is_new_of_a_module):
         return frozenset()
     conditions = [*added.tests]
+    bound = Counter(name for statement in now.body for node in own_nodes(statement) for name in binds(node))
+    if any(bound[name] != 1 for name in added.asked):
+        return frozenset()
     for name in added.asked:
         conjuncts = _conjuncts(added.functions[name])
         if conjuncts is None:
@@ -88,7 +95,7 @@ def _is_same(now: ast.stmt, before: ast.stmt, added: _Added) -> bool:
     assert isinstance(before, ast.FunctionDef | ast.ClassDef)
     if _head(now) != _head(before):
         return False
-    own = _is_guard if isinstance(now, ast.FunctionDef) else _is_nothing
+    own = functools.partial(_is_guard, before) if isinstance(before, ast.FunctionDef) else _is_nothing
     return _is_extended(now.body, before.body, added, own)
 
 
@@ -112,25 +119,36 @@ def _is_new_of_a_module(statement: ast.stmt, added: _Added) -> bool:
     return False
 
 
-def _is_guard(statement: ast.stmt, added: _Added) -> bool:
-    """Whether it sets a flag by a new function, or ends the call in another way where one holds."""
+def _is_guard(function: ast.FunctionDef, statement: ast.stmt, added: _Added) -> bool:
+    """Whether it sets a flag by a new function, or ends the call in another way where one holds; neither changes what the
+    original's ``function`` means where it goes on."""
+    holder = function.args.args[0].arg if function.args.args else None
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target, name = statement.targets[0], _asked_in(statement.value, added)
         if not isinstance(target, ast.Attribute) or not added.is_new(target.attr) or name is None:
             return False
-        if not isinstance(target.value, ast.Name) or added.flags.setdefault(target.attr, name) != name:
+        if not _is_name(target.value, holder) or added.flags.setdefault(target.attr, name) != name:
             return False
         added.asked.add(name)
         return True
     if not isinstance(statement, ast.If) or statement.orelse or not isinstance(statement.body[-1], ast.Return):
         return False
+    # A name that is bound anywhere in a function is its own throughout, and one ``yield`` makes all of it a generator.
+    if any(isinstance(part, _OF_THE_WHOLE) for part in walk(statement)):
+        return False
+    if {name for node in own_nodes(statement) for name in binds(node)}.intersection(free_names(function)):
+        return False
     test, name = statement.test, _asked_in(statement.test, added)
     if name is not None:
         added.asked.add(name)
-    elif not (isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name) and test.attr in added.flags):
+    elif not (isinstance(test, ast.Attribute) and _is_name(test.value, holder) and test.attr in added.flags):
         return False
     added.tests.append(test)
     return True
+
+
+def _is_name(node: ast.expr, name: str | None) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _asked_in(node: ast.expr, added: _Added) -> str | None:

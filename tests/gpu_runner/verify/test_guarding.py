@@ -83,6 +83,12 @@ def test_what_a_guard_asks_and_the_flag_that_holds_it_leave_other_calls_to_the_o
         ("    return all", "    x.mul_(2)\n    return all"),
         ("ctx.fast = fast", "ctx.save_for_backward = fast"),
         ("        if ctx.fast:\n            return 2 * dy", "        if dy.sum() > 0:\n            return 2 * dy"),
+        ("FOUND = {}", "fast_covers = None"),
+        ("            return 2 * x\n", "            helper = 2\n            return helper * x\n"),
+        ("            return 2 * x\n", "            import helper\n            return 2 * x\n"),
+        ("            return 2 * x\n", "            global x\n            return 2 * x\n"),
+        ("            return 2 * x\n", "            yield x\n            return 2 * x\n"),
+        ("if ctx.fast:\n            return 2 * dy", "if dy.fast:\n            return 2 * dy"),
         ("\n\nclass Loss", "\n\n@torch.no_grad()\nclass Loss"),
     ],
 )
