@@ -55,6 +55,7 @@ from gpu_runner.spawn import Process, spawn
 __all__ = ["ChildReply", "ChildSession", "has_gpu"]
 
 _START_S = 30.0
+_LOOK_S = 0.5
 
 ReplyCheck = Callable[[R, tuple[Shape, ...]], None]
 
@@ -105,6 +106,9 @@ class ChildSession:
         self._import_roots = import_roots
         self._variables = dict(variables or {})
         self._deadline = self._added_s = 0.0
+        self._looked = self._waited_s = (
+            0.0  # when the child was last looked at, and what it had waited for a processor by then
+        )
         self._scratch: Scratch | None = None
         self._process: Process | None = None
         self.forked = False
@@ -206,20 +210,31 @@ class ChildSession:
             self._kill()
             raise
         finally:
-            added_s = min(deadline.most_added_s(), MOST_ADDED * self.limits.time_s - self._added_s)
-            self._deadline, self._added_s = self._deadline + added_s, self._added_s + added_s
+            self._add_what_it_waited()
         return read_reply(request, frame, lambda: self.log, *seen)
 
     def _due(self, limit_s: float) -> Deadline:
-        """The end of a call that begins now."""
+        """The end of a call that begins now, beside what the child waits for a processor."""
         assert self._process is not None
         pid = self._process.pid
-        before = tree.waited_s(pid)
-        return Deadline(limit_s, lambda: tree.waited_s(pid) - before)
+        return Deadline(limit_s, lambda: tree.waited_s(pid) - self._waited_s)
+
+    def _add_what_it_waited(self) -> None:
+        """Add to the child's time what it waited for a processor since the last look: of short calls only every so often, as to
+        look at all its threads takes as long as one of them."""
+        since_s, process = time.monotonic() - self._looked, self._process
+        if process is None or since_s < _LOOK_S:
+            return
+        waited_s = tree.waited_s(process.pid)
+        added_s = max(0.0, min(waited_s - self._waited_s, since_s, MOST_ADDED * self.limits.time_s - self._added_s))
+        self._deadline, self._added_s = self._deadline + added_s, self._added_s + added_s
+        self._looked, self._waited_s = time.monotonic(), waited_s
 
     def renew(self) -> None:
         """Restart the child's time."""
-        self._deadline, self._added_s = time.monotonic() + self.limits.time_s, 0.0
+        process = self._process
+        self._looked, self._waited_s = time.monotonic(), 0.0 if process is None else tree.waited_s(process.pid)
+        self._deadline, self._added_s = self._looked + self.limits.time_s, 0.0
 
     def restart(self) -> None:
         """End the child and start another one in the same folder, at the same levels, with time of its own.
@@ -313,7 +328,7 @@ class ChildSession:
     def _lock_in(self, levels: tuple[Isolation, ...]) -> Isolation | None:
         assert self._channel is not None and self._process is not None
         plan = make_plan(self.role, self.scratch.path, self._own_limits(levels), levels, self.gpu, self._import_roots)
-        nonce = secrets.token_bytes(NONCE_BYTES)
+        nonce, self._waited_s = secrets.token_bytes(NONCE_BYTES), 0.0
         deadline = self._due(_START_S)
         try:
             self._channel.send(FrameKind.plan, nonce, plan.to_dict(), (), deadline)

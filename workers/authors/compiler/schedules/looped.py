@@ -370,11 +370,11 @@ class LoopedKernel(KernelWriter):
             return f"tl.min(tl.where({name}_largest, {name}_place, n_cols){self.across})"
         return f"tl.{value.datum}({name}_block{self.across})"
 
-    def blocks(self, length: str) -> str:
+    def blocks(self, length: str, size: str = "BLOCK_SIZE") -> str:
         """The blocks of a run of elements; how many are on their way is a setting where settings are tuned."""
         if self.task.form.tunable:
-            return f"tl.range(0, {length}, BLOCK_SIZE, num_stages=NUM_STAGES)"
-        return f"range(0, {length}, BLOCK_SIZE)"
+            return f"tl.range(0, {length}, {size}, num_stages=NUM_STAGES)"
+        return f"range(0, {length}, {size})"
 
     def _opened(self, body: ScopeStatements, roots: list[TileValue], stores: list[Store]) -> ScopeStatements:
         """Begin a loop over the row, and give the scope inside of it."""

@@ -23,6 +23,7 @@ SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
     BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 4096 // BLOCK_SIZE)
     return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 512))'''
 CHOSEN = ("BLOCK_SEGMENTS", "BLOCK_SIZE", "num_warps")
+WHOLE_BLOCK = "(BLOCK_SEGMENTS * BLOCK_SIZE)"
 
 
 class Segmented(Schedule):
@@ -95,7 +96,10 @@ class SegmentedKernel(LoopedKernel):
         return "(BLOCK_SEGMENTS, BLOCK_SIZE)"
 
     def share(self, total: str) -> str:
-        """One over how many elements of a row a lane has met: others by lane, as each segment ends within a block."""
+        """One over how many elements of a row a lane has met: one a block where the row is read as it lies, and others by lane where
+        each segment ends within a block."""
+        if self._is_whole:
+            return f"1.0 / (start // {WHOLE_BLOCK} + 1)"
         return f"1.0 / tl.maximum({total}_count, 1.0)"
 
     @property
@@ -113,6 +117,7 @@ class SegmentedKernel(LoopedKernel):
 
     def __init__(self, program: ValueProgram, names: TensorNames, scalars: Scalars, task: object) -> None:
         KernelWriter.__init__(self, program, names, scalars, task)  # type: ignore[arg-type]
+        self._is_whole = False  # whether the pass that is being written reads a row as it lies
         self._by_segment = [v for v in self.loads if program.domain.segments_of(str(v.datum)) is not None]
         # What a segment's tensor holds past the elements of its segment is its number, not zero.
         self.others.update({str(load.datum): Lane.finite for load in self._by_segment})
@@ -155,9 +160,17 @@ class SegmentedKernel(LoopedKernel):
     def _opened(self, body: ScopeStatements, roots: list[TileValue], stores: list[Store]) -> ScopeStatements:
         outer = self.scope(body.depth + 1)
         outer.env.update(body.env)
+        needed = self._needed(outer, roots)
+        self._is_whole = needed.isdisjoint(self._by_segment) and not any(store.space.segments for store in stores)
+        if self._is_whole:
+            # No segment has a number of its own here. Measured: H200, bfloat16, group norm of 64 x 512 x 4096: 276 us and 238 so.
+            body.line(f"for start in {self.blocks('n_cols', WHOLE_BLOCK[1:-1])}:")
+            lanes = "tl.arange(0, BLOCK_SEGMENTS)[:, None] * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)[None, :]"
+            outer.line(f"cols = start + {lanes}")
+            outer.line("mask = cols < n_cols")
+            return outer
         body.line("for first in range(0, n_segments, BLOCK_SEGMENTS):")
         outer.line("segments = (first + tl.arange(0, BLOCK_SEGMENTS))[:, None]")
-        needed = self._needed(outer, roots)
         for load in (v for v in self._by_segment if v in needed):
             index = row_index(self.program, self.names, load, "row")[0]
             place = f"({index}) * n_segments + segments" if load.space.rows else "segments"

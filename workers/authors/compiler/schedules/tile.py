@@ -16,6 +16,7 @@ from workers.authors.compiler.program import ValueProgram
 from workers.authors.compiler.rerolling import RerolledLoop
 from workers.authors.compiler.schedules import looped
 from workers.authors.compiler.schedules.base import HINTED, NEUTRAL, KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.schedules.live import live_tiles
 from workers.authors.compiler.schedules.looped import WIDEST_TILE, Looped
 from workers.authors.compiler.schedules.reductions import argmax_lines, loses_nan, with_nan
 from workers.authors.compiler.statements import INDENT, ScopeStatements, write_loop
@@ -38,6 +39,10 @@ MANY_TENSORS = 5
 # A multiprocessor serves so many programs of either. Chosen here: what depended on the stages was a decision of the launcher.
 BLOCK_PROGRAMS, MANY_BLOCK_PROGRAMS = 4, 1
 FEW_ROWS = 64
+# Tiles that are alive at once, beyond which a row takes twice the warps. Measured: H200, bfloat16, 16384 x 8192: poly norm forward,
+# seven, 191 us with 4 warps and 177 with 8; backward, nine, 412 us with 8 warps, of which one program fits a multiprocessor, and
+# 282 with 16. Layer norm forward, six, 143 us with 4 warps and 182 with 8; softmax and RMS norm, three to five, the same with both.
+MOST_ALIVE = 6
 A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles
 
 TILE_SETTINGS = f'''def _tile_settings(n_cols, n_tensors):
@@ -255,7 +260,8 @@ class Tile(Schedule):
             return f"_streaming_settings({width})"
         if self.task.is_persistent:
             return f"_persistent_settings({width})"
-        return f"_tile_settings({width}, {1 << max(0, self.count_loads(FULL) - 1).bit_length()})"
+        tensors = 1 << max(0, self.count_loads(FULL) - 1).bit_length()
+        return f"_tile_settings({width}, {2 * tensors if live_tiles(self.kernel.source) > MOST_ALIVE else tensors})"
 
     def _tile_bytes(self) -> str:
         """Bytes that a turn loads, as source: a tile of each tensor, and numbers of each row of at most eight bytes."""
@@ -530,7 +536,9 @@ class TileKernel(KernelWriter):
         stored: list[tuple[Store, str]] = []
         for store in self.task.pieces:
             if store.summed:
-                body.line(f"{store.name} += {self._masked(body, store.value, 'sum', True)}")
+                text = self._masked(body, store.value, "sum", True)
+                text = f"tl.sum({text}, axis=1, keep_dims=True)" if self._sums_by_row(store) else text
+                body.line(f"{store.name} += {text}")
             else:
                 known = body.env.get(store.value)
                 stored.append((store, known or body.assign(store.value, store.name)))
@@ -585,11 +593,17 @@ class TileKernel(KernelWriter):
             return text
         return f"{self.language.module}.where({mask}, {text}, {NEUTRAL[kind]})"
 
+    def _sums_by_row(self, store: Store) -> bool:
+        """Whether a sum over all elements is kept as a number for each row, beside reductions of the row: a whole tile would take
+        registers of every thread (poly norm backward, 8192 x 16384: 508 us, and 338 so)."""
+        return self.task.reduces_cols and store.space == SCALAR and store.value.space.cols
+
     def _accumulators(self) -> list[str]:
         lines = []
         for store in self.task.pieces:
             if store.summed:
-                shape = "(BLOCK_ROWS, BLOCK_SIZE)" if store.value.space.cols else "(BLOCK_ROWS, 1)"
+                is_tile = store.value.space.cols and not self._sums_by_row(store)
+                shape = "(BLOCK_ROWS, BLOCK_SIZE)" if is_tile else "(BLOCK_ROWS, 1)"
                 module = self.language.module
                 lines.append(f"    {store.name} = {module}.zeros({shape}, dtype={module}.float32)")
         return lines
