@@ -96,7 +96,7 @@ class SegmentedKernel(LoopedKernel):
         return "(BLOCK_SEGMENTS, BLOCK_SIZE)"
 
     def share(self, total: str) -> str:
-        """One over how many elements of a row a lane has met: one a block where the row is read as it lies, and others by lane where
+        """One over how many elements of a row a lane has met: one a block where a row is read as it lies, and others by lane where
         each segment ends within a block."""
         if self._is_whole:
             return f"1.0 / (start // {WHOLE_BLOCK} + 1)"
