@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,8 @@ from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Source
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.messages import DecideCase, LeaveTrail, RunCase, SelectCallable, SentCall
 from gpu_runner.numerics.compare import rms
+from gpu_runner.numerics.levels import as_rows
+from gpu_runner.numerics.tolerances import PEAK_RATIO
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.answer import CaseAnswer, read_answer
 from gpu_runner.verify.call_changes import OtherCall, with_other_calls
@@ -239,10 +242,15 @@ def _shaken(proof: Proof, turn: int = 0) -> ChildCall[SentCall]:
 
 
 def _distance(given: torch.Tensor | None, wanted: torch.Tensor) -> float:
+    """The root mean square of what two values differ by in the row or column where it is largest, or what an element says of it."""
     if given is None or given.shape != wanted.shape or not wanted.is_floating_point():
         return 0.0
-    difference = given.double() - wanted.double()
-    return rms(difference[difference.isfinite()])
+    difference = as_rows((given.double() - wanted.double()).nan_to_num(0.0, 0.0, 0.0))
+    if not difference.numel():
+        return 0.0
+    square = difference.square()
+    worst = max(float(square.mean(axis).max()) for axis in (0, 1))
+    return max(math.sqrt(worst), float(difference.abs().max()) / PEAK_RATIO)
 
 
 def _is_like(given: torch.Tensor | None, wanted: torch.Tensor, spread: float = 0.0) -> bool:
