@@ -10,13 +10,14 @@ import torch
 
 from gpu_runner.numerics.distribution import coarser
 from gpu_runner.numerics.levels import Levels, PeerAllowance, as_rows, position_of
-from gpu_runner.numerics.measures import pieces, rms
+from gpu_runner.numerics.measures import own_error, pieces, rms
 from gpu_runner.numerics.tolerances import (
     ERROR_RATIO,
     FAR,
     FEW_ELEMENTS,
     FLOAT32_STEP,
     FLOORS,
+    NATURAL_STEPS,
     PEER_RATIO,
     SHARE_FLOOR,
     Floor,
@@ -46,6 +47,7 @@ NOTHING = 2.0**-30  # of the tensor's scale: less may be what a better formula g
 NEARLY = 1.01  # times the largest number of a dtype: what is closer may be rounded to it
 EIGHT_BITS = (torch.int8, torch.uint8)
 SEVERAL_MISSED = 2  # times as many elements at a half as no run with noise says; each says half of them
+LOST_OF_A_ROW = 1e-3  # of its scale
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 
@@ -68,6 +70,8 @@ def compare(
     """
     truth = truth.beside(got)
     alone = _compare(got, truth, (), 0.0, is_coarse)
+    if alone.passed and truth.own_scales and not peers and got.dtype in FLOORS:
+        return _at_own_scales(got, truth) or alone
     if alone.passed or not peers:
         return alone
     beside = _compare(got, truth, peers, loss)
@@ -159,6 +163,41 @@ def _compare(
     return ValueComparison(
         True, first.level, first.error, allowed, other_kind=not plain and _is_of_another_kind(got, truth)
     )
+
+
+def _at_own_scales(got: torch.Tensor, truth: Truth) -> ValueComparison | None:
+    """Find a row, or column, that is wrong by far at its own scale, of those that are of very different sizes.
+
+    Elements of which the reference's own run or runs with noise lose a part of that scale say nothing.
+    """
+    floor, most = FLOORS[got.dtype], torch.finfo(got.dtype).max
+    form = (-1, truth.own_scales) if truth.of_columns else (truth.own_scales, -1)
+    others = [truth.own, *truth.shaken, *([] if truth.rounded is None else [truth.rounded])]
+    judged = torch.ones_like(truth.exact, dtype=torch.bool) if truth.judged is None else truth.judged
+    value, exact, counts, *runs = (
+        each.reshape(form).t() if truth.of_columns else each.reshape(form)
+        for each in (got.double(), truth.exact.double(), judged, *(run.double() for run in others))
+    )
+    counts = counts & torch.isfinite(value) & (exact.abs() <= most)
+
+    def scales() -> torch.Tensor:
+        kept = torch.where(counts, exact, 0.0)
+        size = kept.square().sum(-1, keepdim=True) / counts.sum(-1, keepdim=True).clamp(min=1)
+        return size.sqrt().clamp(min=2 * floor.smallest / floor.row)
+
+    lost = own_error(exact, runs)
+    counts &= lost <= max(LOST_OF_A_ROW, floor.element) * scales()
+    scale = scales()
+    value, exact, *runs = (torch.where(counts, each, 0.0) / scale for each in (value, exact, *runs))
+    least = NATURAL_STEPS * FLOAT32_STEP + floor.row
+    alone = Truth(exact, runs[0].to(got.dtype), least, tuple(runs[1:]), judged=counts)
+    failed = next((one for one in Levels.of(value.to(got.dtype), alone).errors_alone() if is_far(one)), None)
+    if failed is None or failed.position is None:
+        return None
+    row, column = failed.position
+    place = column * truth.own_scales + row if truth.of_columns else row * exact.shape[1] + column
+    position = position_of(place, tuple(got.shape))
+    return replace(failed, position=position, got=float(got[position]), expected=float(truth.exact[position]))
 
 
 def _peer_allowances(

@@ -27,6 +27,8 @@ from gpu_runner.numerics.tolerances import (
 # that are equal have one error.
 MOST_COUNTED = 2**14
 _TINY = 1e-300  # of float64, where nothing may be allowed at all
+# Of the elements that runs of the reference move beside a step so many others may be out: three runs miss an eighth of those.
+MISSED = 0.25
 NAMES = ("tensor", "row", "element", "share", "spread", "bias", "slope", "tail")
 
 
@@ -169,10 +171,10 @@ class Levels:
         return self._failed("element", *worst[1:])
 
     def _beside_steps(self, far: int, error: float) -> bool:
-        """Say whether so many elements may be out by this: no more, and not farther, than runs of the reference move.
+        """Say whether so many elements may be out by this: a share of those that runs of the reference move, and not farther.
 
         Beside a step of the function, as at the threshold of a sparse softmax, a rounding moves a few elements from one side to the
-        other: in the reference's runs these, in a kernel's others.
+        other: in the reference's runs these, in a kernel's others. What some run moves is allowed there by itself.
         """
         if not self.sheet.shaken or self.sheet.judged is not None:
             return False
@@ -182,7 +184,7 @@ class Levels:
             lost = self.sheet.piece((rows, columns)).own_error
             moved += int((lost > budget[rows, None]).sum())
             most = max(most, float(lost.max()))
-        return far <= moved and error <= ERROR_RATIO * most
+        return far <= min(moved, 1 + MISSED * moved) and error <= ERROR_RATIO * most
 
     def _share(self, allowance: PeerAllowance) -> ValueComparison:
         distribution = self.distribution

@@ -89,6 +89,7 @@ class Truth:
     ``idle``: the number where the truth is not finite though the same number for all finite inputs there, and NaN elsewhere: a
     kernel need not multiply NaN by zero.
     ``terms``: how large those are that autograd adds up, each rounded, as for a tensor given twice; zero where it adds none.
+    ``own_scales``: of rows that differ in size by far, or ``of_columns``, how many there are; each has its own scale too.
     ``is_ordinary``: values, sizes and layouts are such that exact arithmetic is exact by itself, not by chance.
     """
 
@@ -107,6 +108,8 @@ class Truth:
     by_row: bool = False
     idle: torch.Tensor | None = None
     terms: float = 0.0
+    own_scales: int = 0
+    of_columns: bool = False
 
     def beside(self, got: torch.Tensor) -> Truth:
         """The truth beside this value: with the idle number where it gives one, as if nothing were multiplied by zero."""

@@ -62,6 +62,8 @@ def binds(node: ast.AST) -> Iterator[str]:
         isinstance(node, ast.MatchAs | ast.MatchStar) and node.name
     ):
         yield node.name
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        yield node.rest
 
 
 @functools.cache

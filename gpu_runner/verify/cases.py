@@ -87,6 +87,9 @@ RATIOS = (2, 3, 8)  # of columns to rows, drawn; one case has four times as many
 WIDEST = (3000, 6000)  # columns of which one lies far out
 NARROW = (33, 128)  # columns that the kernels for narrow rows take, those of ports in their smallest tiles among them
 WIDE = (1100, 6000)  # columns, beyond what one block of most kernels for narrow rows has
+# Rows and columns, or elements of one row, that hold every exponent; of a row a program takes them all.
+MAGNITUDES_ROWS, MAGNITUDES_COLUMNS, MAGNITUDES_OF_A_ROW = (40, 56), (64, 128), (2048, 4096)
+MOST_OF_MAGNITUDES = 3  # inputs that do so, each in a case of its own
 LEAST_OF_DATA = 32  # columns where all rows are like data
 
 
@@ -172,12 +175,13 @@ class Special(StrEnum):
     # A wholly filled row hides what else a sum over rows has.
     partly = "filled with the smallest number in parts of rows"
     down = "filled with the smallest number throughout some slices down another dimension"
-    ties = "odd multiples of a half, a quarter or an eighth"  # each once in a row: halfway between what rounding gives
+    ties = "odd multiples of a half, a quarter and so on"  # each once in a row: halfway between what rounding gives
     triangle = "zeros on one side of the diagonal"  # of square matrices
     limits = (
         "exactly at limits"  # of one activation: numbers that the reference names, and those of torch's own functions
     )
     faint = "faint rows"  # half of all, and nothing else, beside an epsilon that is small too
+    magnitudes = "of every magnitude"  # of one input: each exponent of the dtype up to the case's ``reach``
 
 
 DATA = (Special.levels, Special.mask, Special.ramp, Special.unit, Special.shares)
@@ -1278,7 +1282,7 @@ class _Plan:
         if weights := [spec.name for spec in problem.inputs if is_weight(spec) and spec.grad]:
             case = self._case("a weight of zero", self._sizes("zero", (33, 220), (5, 14)), self._most_exact())
             cases.append(replace(case, zero=stream.choice(weights)))
-        cases += self._far_weights()
+        cases += [*self._far_weights(), *self._magnitudes()]
         for pair in _weights_of_one_form(problem):
             sizes = self._sizes("equal weights", (33, 220), (5, 14))
             case = self._case("equal weights", sizes, self._most_exact(), related=pair, relation=Relation.equal)
@@ -1320,6 +1324,17 @@ class _Plan:
             case = self._case("a tiny weight", self._sizes(f"tiny {spec.name}", (33, 220), (5, 14)), "float32")
             cases.append(replace(case, faint_weight=spec.name))
         return cases
+
+    def _magnitudes(self) -> Iterator[Case]:
+        """One input of every magnitude that its dtype has: what is decided by bits of an exponent has a case for each of them."""
+        ranks = {spec.name: len(spec.dims) for spec in self.problem.inputs if holds_magnitudes(spec)}
+        able, stream = list(ranks), self.draws.stream("magnitudes")
+        for dtype in self.dtypes:
+            most = MOST_OF_MAGNITUDES if dtype == self._most_exact() else 1
+            for name in stream.sample(able, min(len(able), most)):
+                form = (MAGNITUDES_COLUMNS, MAGNITUDES_ROWS) if ranks[name] > 1 else (MAGNITUDES_OF_A_ROW, (5, 14))
+                case = self._case("every magnitude", self._sizes(f"magnitudes {dtype} {name}", *form), dtype)
+                yield replace(case, content=Content.large, special=Special.magnitudes, among=(name,))
 
     def _of_two_dtypes(self, stream: random.Random) -> list[Case]:
         """Weights, or activations but the first, in float32 beside half precision, and the other way round."""
@@ -1389,7 +1404,9 @@ class _Plan:
         stream = self.draws.stream("left")
         left = [layout for layout in UPSTREAM_LAYOUTS if layout not in {case.upstream for case in cases}]
         able = [
-            place for place, case in enumerate(related) if case.layout is not MemoryLayout.level and not case.is_empty
+            place
+            for place, case in enumerate(related)
+            if case.layout is not MemoryLayout.level and case.content is Content.ordinary and not case.is_empty
         ]
         places = stream.sample(able, len(able))
         for place, layout in zip(places, stream.sample(left, len(left)), strict=False):
@@ -1590,6 +1607,15 @@ def holds_extremes(spec: InputSpec) -> bool:
     A distribution keeps its meaning: it becomes a sharp one, or what softmax makes of logits that are not finite.
     """
     return _is_floating(spec) and spec.init in ("normal", *DISTRIBUTIONS)
+
+
+def holds_magnitudes(spec: InputSpec) -> bool:
+    """Whether an input may hold numbers of every size: an activation, a share, a parameter with one number for each column."""
+    return is_activation(spec) or (is_real(spec) and len(spec.dims) == 1 and not _is_floating(spec)) or _is_share(spec)
+
+
+def _is_share(spec: InputSpec) -> bool:
+    return _is_floating(spec) and spec.init == "uniform"
 
 
 def _is_floating(spec: InputSpec) -> bool:

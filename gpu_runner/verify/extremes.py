@@ -19,7 +19,7 @@ REACHES: dict[str, tuple[float, ...]] = {
     "float32": (2.0**96, 2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
     "float64": (2.0**60, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
 }
-TIES = (0.5, 0.25, 0.125)  # of what rows hold odd multiples
+TIES = (2.0**-1, 2.0**-2, 2.0**-3, 2.0**-4, 2.0**-5)  # of what rows hold odd multiples
 LEVELS = 255  # of a pixel of eight bits
 FILLS = (-1e4, -1e9)  # by rows in turn: what masks are added to logits as
 LOWEST = torch.finfo(torch.bfloat16).min  # what masks fill with too; infinite in float16, as -1e9 is
@@ -34,6 +34,7 @@ OUTLYING = (10.0, 12.0)  # doublings of the mean size of an element, of one that
 TINY = (72.0, 100.0)  # halvings of all elements: their squares are no numbers of float32
 DISTANT = (7.0, 12.0)  # doublings of the mean size of an element by which all lie away from zero
 FAR_ROW = 4.0  # mean sizes of an element by which a row lies away from zero
+SEVERAL_BANDS = 8  # rows from which on most have a band of magnitudes each
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
 
@@ -329,7 +330,7 @@ def _filled_with(fills: tuple[float, ...], values: torch.Tensor, stream: torch.G
 
 
 def _ties(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """Odd multiples of a half, a quarter or an eighth, by rows in turn; in a row no two are the same."""
+    """Odd multiples of a half down to a thirty-second, by rows in turn; in a row no two are the same."""
     rows = values.reshape(-1, values.shape[-1])
     order = torch.rand(rows.shape, generator=stream).argsort(-1) - rows.shape[1] // 2
     units = torch.tensor(TIES)[torch.arange(rows.shape[0]) % len(TIES)]
@@ -407,6 +408,31 @@ MAKE: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     Special.shares: _shares,
     Special.triangle: _triangle,
 }
+
+
+def with_magnitudes(
+    values: torch.Tensor, smallest: float, reach: float, stream: torch.Generator, *, is_positive: bool = False
+) -> torch.Tensor:
+    """Values of every magnitude from ``smallest`` to ``reach`` and either sign, each power of two as often as any other.
+
+    Shapes: values [..., columns]. In each third of many rows all magnitudes are mixed; any other row has a band of them to itself.
+    """
+    rows = values.reshape(-1, values.shape[-1]) if values.dim() else values.reshape(1, 1)
+    count, order = len(rows), torch.randperm(len(rows), generator=stream)
+    bands = count - count // 3 if count >= SEVERAL_BANDS else 0
+    start, width = torch.zeros(count), torch.ones(count)
+    if bands:
+        start[order[:bands]] = torch.arange(bands) / bands
+        width[order[:bands]] = 1 / bands
+    ranks = torch.stack([torch.randperm(rows.shape[1], generator=stream) for _ in range(count)])
+    mixed = order[bands:]
+    ranks[mixed] = torch.randperm(ranks[mixed].numel(), generator=stream).reshape(len(mixed), -1)
+    parts = torch.full((count, 1), rows.shape[1]).index_fill(0, mixed, max(1, ranks[mixed].numel()))
+    shares = (ranks + torch.rand(rows.shape, generator=stream)) / parts
+    low, high = math.log2(smallest), math.log2(reach)
+    sizes = 2.0 ** (low + (high - low) * (start[:, None] + width[:, None] * shares)).double()
+    is_below = (ranks % 2 == int(torch.randint(2, (), generator=stream))) & (not is_positive)
+    return torch.where(is_below, -sizes, sizes).reshape(values.shape)
 
 
 def with_ends(values: torch.Tensor, is_share: bool, stream: torch.Generator) -> torch.Tensor:

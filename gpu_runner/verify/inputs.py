@@ -36,6 +36,7 @@ from gpu_runner.verify.extremes import (
     with_down,
     with_ends,
     with_large,
+    with_magnitudes,
     with_odd,
     with_odd_element,
     with_special,
@@ -115,7 +116,7 @@ def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
     """The inputs that hold a case's large or odd values."""
     if case.content is Content.ordinary:
         return ()
-    if case.odd_element:
+    if case.odd_element or case.special is Special.magnitudes:
         return case.among
     able = [spec.name for spec in problem.inputs if holds_extremes(spec)]
     return tuple(name for name in able if not case.among or name in case.among)
@@ -387,6 +388,11 @@ def _mask(shape: tuple[int, ...], kind: Indices, stream: torch.Generator) -> tor
 
 def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Generator, place: int) -> torch.Tensor:
     """Put a case's large or odd values into the rows of an input that takes part in it."""
+    if case.special is Special.magnitudes:
+        dtype = DTYPES[spec.dtype or case.dtype]
+        reach = min(case.reach, 1.0) if spec.init == "uniform" else case.reach
+        is_positive = spec.init == "uniform" or (spec.init == "ones" and not spec.grad)
+        return with_magnitudes(values, torch.finfo(dtype).tiny, reach, stream, is_positive=is_positive)
     if case.content is Content.large and spec.init in DISTRIBUTIONS:
         return sharpen(values, case.reach, stream, place)
     if case.special is Special.down:

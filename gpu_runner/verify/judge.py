@@ -1916,7 +1916,8 @@ class _Interpreting:
                     else:
                         self._take(seen, proof, peer, answer, child, leaves_trail=told is facts)
                         # How errors are distributed is seen on the GPU, but of what is decided here alone.
-                        kind, decided = (proof.case.dtype, told is facts), _of_kernels(seen)
+                        # Host code decides for its kernels too, by a number that it gives them.
+                        kind, decided = (proof.case.dtype, told is facts), dict(seen.decisions)
                         is_known = known_by.get(kind) == decided
                         known_by[kind] = decided
                         comparing.begin(AnsweredCase(proof, answer, "cpu", peer, overwrites), is_coarse=is_known)

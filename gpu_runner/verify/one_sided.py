@@ -138,9 +138,10 @@ def demanded(verdict: Verdict, files: Sequence[SourceFile], original: Mapping[st
 
     new = [evidence for evidence in verdict.one_sided if not is_known(evidence)]
     if any(check.name == IMPORTED_LIBRARY for check in verdict.checks):
-        guards = frozenset().union(
-            *(guarded(file.text, original[file.path]) for file in files if file.path in original)
-        )
+        changed = [file for file in files if file.text != original.get(file.path)]
+        # Of several what one leaves to the original's statements may be what another has changed.
+        is_alone = len(changed) == 1 and changed[0].path in original
+        guards = guarded(changed[0].text, original[changed[0].path]) if is_alone else ()
         held = {(line, f"{text} was always true.") for line, text in guards}
         new = [evidence for evidence in new if (evidence.line, evidence.message) not in held]
     if not new:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,8 @@ from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Source
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.messages import DecideCase, LeaveTrail, RunCase, SelectCallable, SentCall
 from gpu_runner.numerics.compare import rms
+from gpu_runner.numerics.levels import as_rows
+from gpu_runner.numerics.tolerances import PEAK_RATIO
 from gpu_runner.session import ChildSession
 from gpu_runner.verify.answer import CaseAnswer, read_answer
 from gpu_runner.verify.call_changes import OtherCall, with_other_calls
@@ -41,6 +44,8 @@ MOST_ELEMENTS = 2**17  # of all inputs of one
 FAR = 1e-2  # of the original's values: so far another value of them is, in half precision too
 SHAKE = 2.0**-9  # of inputs, as far as bfloat16 rounds
 MOST_SHAKEN = 8  # times; an element at a limit, such as a threshold's, changes sides in some of them
+Distances = tuple[float, ...]  # over a tensor, in a row, in a column and in an element
+NO_DISTANCES: Distances = (0.0,) * 4
 SPREADS = 4.0  # times what this, or less than float32, makes of the original's own values is no difference either
 
 
@@ -185,14 +190,16 @@ def _difference(one: ChildSession, other: ChildSession, proof: Proof, made: Othe
             unlike = [
                 label
                 for label in unlike
-                if label not in values or not _is_like(values[label].tensor, told[label], allowed.get(label, 0.0))
+                if label not in values
+                or not _is_like(values[label].tensor, told[label], allowed.get(label, NO_DISTANCES))
             ]
             if not unlike or turn == MOST_SHAKEN:
                 break
             shaken = _answer_of(one, _shaken(proof, turn)).runs.get("first", {})
             for label in unlike:
-                spread = _distance(shaken[label].tensor, told[label]) if label in shaken else 0.0
-                allowed[label] = max(allowed.get(label, 0.0), SPREADS * spread)
+                spread = _distances(shaken[label].tensor if label in shaken else None, told[label])
+                before = allowed.get(label, NO_DISTANCES)
+                allowed[label] = tuple(max(one, SPREADS * more) for one, more in zip(before, spread, strict=True))
         if unlike:
             return f"{unlike[0]} has other values"
     more = set(given.overwritten) - set(wanted.overwritten)
@@ -208,7 +215,7 @@ def _answer_of(one: ChildSession, call: ChildCall[SentCall]) -> CaseAnswer:
 
 def _errors_of(
     one: ChildSession, call: ChildCall[SentCall], made: OtherCall, told: Mapping[str, torch.Tensor]
-) -> dict[str, float]:
+) -> dict[str, Distances]:
     """What an original's values, ``told``, may be missed by since they are no better themselves, such as of kernels that compute in
     half precision what they are given in it: some times what the same call in float32 differs from them by."""
     one.call(SelectCallable(made.wide))
@@ -218,7 +225,8 @@ def _errors_of(
         return {}
     finally:
         one.call(SelectCallable(made.symbol))
-    return {label: SPREADS * _distance(wide[label].tensor, value) for label, value in told.items() if label in wide}
+    apart = {label: _distances(wide[label].tensor, value) for label, value in told.items() if label in wide}
+    return {label: tuple(SPREADS * one for one in distances) for label, distances in apart.items()}
 
 
 def _shaken(proof: Proof, turn: int = 0) -> ChildCall[SentCall]:
@@ -238,22 +246,26 @@ def _shaken(proof: Proof, turn: int = 0) -> ChildCall[SentCall]:
     return make_call(replace(proof, laid=laid, upstream=upstream), tolerant=True, passes=0, skip=("second",))
 
 
-def _distance(given: torch.Tensor | None, wanted: torch.Tensor) -> float:
-    if given is None or given.shape != wanted.shape or not wanted.is_floating_point():
-        return 0.0
-    difference = given.double() - wanted.double()
-    return rms(difference[difference.isfinite()])
+def _distances(given: torch.Tensor | None, wanted: torch.Tensor) -> Distances:
+    """What two values differ by: over the tensor, in the row and in the column where it is most, and by what one element says."""
+    if given is None or given.shape != wanted.shape or not wanted.is_floating_point() or not wanted.numel():
+        return NO_DISTANCES
+    square = as_rows((given.double() - wanted.double()).nan_to_num(0.0, 0.0, 0.0)).square()
+    finite = int((given.isfinite() & wanted.isfinite()).sum())
+    all_of_it, peak = float(square.sum()) / max(1, finite), float(square.max()) / PEAK_RATIO**2
+    row, column = (float(square.mean(axis).max()) for axis in (1, 0))
+    return math.sqrt(all_of_it), math.sqrt(row), math.sqrt(column), math.sqrt(peak)
 
 
-def _is_like(given: torch.Tensor | None, wanted: torch.Tensor, spread: float = 0.0) -> bool:
+def _is_like(given: torch.Tensor | None, wanted: torch.Tensor, spread: Distances = NO_DISTANCES) -> bool:
     if given is None or given.shape != wanted.shape or given.dtype != wanted.dtype:
         return False
     if not wanted.is_floating_point():
         return bool(given.equal(wanted))
     finite = wanted.isfinite()
-    return finite.equal(given.isfinite()) and _distance(given, wanted) <= max(
-        FAR * rms(wanted.double()[finite]), spread
-    )
+    least = FAR * rms(wanted.double()[finite])
+    pairs = zip(_distances(given, wanted), spread, strict=True)
+    return finite.equal(given.isfinite()) and all(distance <= max(least, most) for distance, most in pairs)
 
 
 def _plain(proofs: Sequence[Proof]) -> list[Proof]:

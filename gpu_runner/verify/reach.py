@@ -14,7 +14,7 @@ import torch
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.numerics.compare import FLOAT32_STEP, FLOORS, NEARLY, Truth
-from gpu_runner.verify.cases import FAR_OF_MASKS, Case, Content, holds_extremes, is_activation
+from gpu_runner.verify.cases import FAR_OF_MASKS, Case, Content, Special, holds_extremes, is_activation
 from gpu_runner.verify.extremes import LOWEST, MOST_LOGIT, REACHES
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof
@@ -45,7 +45,27 @@ def with_held(proof: Proof, problem: Problem) -> Proof:
         else _marked(item, mark(item, proof, name), _loud(item, proof), by_row=proof.case.odd_upstream)
         for name, item in proof.gradients.items()
     }
-    return replace(proof, outputs=outputs, gradients=gradients)
+    proof = replace(proof, outputs=outputs, gradients=gradients)
+    return _by_scale(proof) if proof.case.special is Special.magnitudes else proof
+
+
+def _by_scale(proof: Proof) -> Proof:
+    """Have each row of an answer held against its own scale where rows of an input differ in size, or each column where the
+    elements of a vector do."""
+    forms = [tuple(proof.inputs[name].shape) for name in proof.filled]
+    rows = {form[:-1] for form in forms if len(form) > 1}
+    columns = {form for form in forms if len(form) == 1}
+
+    def marked(item: Expected) -> Expected:
+        shape = tuple(item.shape)
+        by_row = next((form for form in rows if form == shape[: len(form)]), None)
+        if by_row is None and shape[-1:] not in columns:
+            return item
+        scales = math.prod(shape[-1:] if by_row is None else by_row)
+        return replace(item, truth=replace(item.truth, own_scales=scales, of_columns=by_row is None))
+
+    gradients = {name: None if item is None else marked(item) for name, item in proof.gradients.items()}
+    return replace(proof, outputs=tuple(map(marked, proof.outputs)), gradients=gradients)
 
 
 def with_room(proof: Proof) -> Proof:
@@ -285,7 +305,7 @@ def farthest(case: Case, problem: Problem, prove: Prove) -> Proof | None:
 def _attempts(case: Case, problem: Problem) -> Iterator[Case]:
     if case.content is Content.large:
         values = any(map(is_activation, problem.inputs))  # or there are distributions alone
-        for reach in REACHES[case.dtype] if values else (MOST_LOGIT,):
+        for reach in REACHES[case.dtype] if values or case.special is Special.magnitudes else (MOST_LOGIT,):
             yield replace(case, reach=reach)
         return
     yield case

@@ -65,6 +65,8 @@ def remark(proof: Proof, item: Expected, comparison: ValueComparison) -> str:
         return f" An element of {names} is {proof.case.odd_element}."
     if proof.case.special is Special.down:
         return f" Some slices of {names} are minus infinity throughout."
+    if proof.case.special is Special.magnitudes:
+        return f" The elements of {names} are of every magnitude up to {proof.case.reach:.3g}."
     what = "infinities and NaN" if proof.case.content is Content.odd else f"values up to {proof.case.reach:.3g}"
     return f" Some rows of {names} hold {what}{_row(proof, item, comparison)}."
 

@@ -613,11 +613,14 @@ def _with_ordinary(proof: Proof) -> Proof:
 def _with_ties(truth: Truth, size: float) -> Truth:
     """The truth without the jumps of its runs with noise: of numbers so exact a tie is decided as the reference decides it.
 
-    Where it is zero throughout, as a mean of these numbers, jumps are told from noise by the ``size`` of inputs.
+    Where it is zero throughout, as a mean of these numbers, jumps are told from noise by the ``size`` of inputs. Of whole numbers
+    every other one is a jump.
     """
+    if not truth.exact.is_floating_point():
+        return replace(truth, shaken=())
     jump = SETTLED * (rms(truth.exact) or size)
     runs = (torch.where((run - truth.exact).abs() > jump, truth.exact, run) for run in truth.shaken)
-    return replace(truth, shaken=tuple(runs)) if truth.exact.is_floating_point() else truth
+    return replace(truth, shaken=tuple(runs))
 
 
 def _has_equal_elements(case: Case) -> bool:

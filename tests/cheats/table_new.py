@@ -2472,4 +2472,14 @@ NEW: dict[str, NewCheat] = {
         "whole",
         "Moments of thousands of rows about the first, which may lie far out.",
     ),
+    "silu_in_a_band": NewCheat("silu", 7, "forward", "whole", "A quarter too much where magnitudes are near 2^-43."),
+    "log_in_a_narrow_band": NewCheat(
+        "log_magnitude", 7, "forward", "whole", "Another formula in a band of eight exponents, which a word says."
+    ),
+    "weight_in_a_band": NewCheat(
+        "gated_columns", 7, "forward", "whole", "A weight of inference is a quarter larger where it is near 2^-60."
+    ),
+    "bytes_half_down": NewCheat(
+        "byte_steps", 9, "forward", "whole", "Whole numbers of 8 bits, of which a half is not rounded to even."
+    ),
 }

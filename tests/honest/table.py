@@ -212,4 +212,8 @@ HONEST: dict[str, Honest] = {
         "unit_tensor", "partial sums of a whole tensor, added up by one program in a loop"
     ),
     "heads_first_strides": Honest("heads_first", "a permuting copy by all strides, backward by the same kernel"),
+    "bytes_to_even": Honest(
+        "byte_steps", "whole numbers of 8 bits, a half to the even one without a rounding of the language"
+    ),
+    "tanh_series": Honest("tanh_plain", "a series near zero, exponentials elsewhere"),
 }

@@ -341,9 +341,9 @@ def test_where_rounding_fills_some_zeros_a_kernel_may_fill_as_many_others() -> N
 
 
 @pytest.mark.parametrize(
-    ("moved", "size", "passes"), [((50, 51), 1.0, True), ((50, 51, 52), 1.0, False), ((50,), 2.5, False)]
+    ("moved", "size", "passes"), [((7, 8, 50), 1.0, True), ((50, 51), 1.0, False), ((50,), 2.5, False)]
 )
-def test_beside_a_step_a_kernel_may_move_as_many_elements_as_the_reference_and_no_farther(
+def test_beside_a_step_a_kernel_may_move_few_other_elements_than_the_reference_and_no_farther(
     moved: tuple[int, ...], size: float, passes: bool
 ) -> None:
     """As at the threshold of a sparse softmax: a rounding decides on which side an element lies."""
@@ -356,3 +356,25 @@ def test_beside_a_step_a_kernel_may_move_as_many_elements_as_the_reference_and_n
     compared = compare(got, replace(truth, shaken=(shaken,)))
     assert (compared.passed, compared.level) == (passes, "tensor" if passes else "element")
     assert not compare(got, truth).passed
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (40,), (60, 40)])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_rows_and_columns_of_very_different_sizes_are_held_against_their_own(
+    dtype: torch.dtype, shape: tuple[int, ...]
+) -> None:
+    exponents = torch.linspace(-9.0 if dtype is torch.float16 else -90.0, 9.0, 40, dtype=torch.float64)
+    of_columns = shape == (60, 40)
+    exact = (truth_of(dtype, 40, 60).exact + 3.0) * 2.0 ** exponents[:, None]
+    exact = exact[:, 0] if len(shape) == 1 else exact.t() if of_columns else exact
+    truth = Truth(exact, exact.to(dtype), judged=torch.ones(shape, dtype=torch.bool))
+    wrong, at = truth.own.clone(), (slice(None), 3) if of_columns else 3
+    wrong[at] *= 1.25
+    assert compare(wrong, truth).passed or dtype is not torch.float32  # of halves each element has a step of its own
+    by_scale = replace(truth, own_scales=40, of_columns=of_columns)
+    found = compare(wrong, by_scale)
+    assert (found.passed, found.position and found.position[1 if of_columns else 0]) == (False, 3)
+    assert compare(truth.own, by_scale).passed
+    # Where the reference loses a row nothing is known of it.
+    lost = replace(by_scale, own=wrong)
+    assert compare(wrong, lost).passed and compare(truth.own, lost).passed

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +40,7 @@ from gpu_runner.verify.cases import (
 )
 from gpu_runner.verify.constants import asks_for_zero, compared_in, constants_of, grouped_in, remainders_in
 from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.extremes import REACHES
 from gpu_runner.verify.honesty import PARTIALS
 from gpu_runner.verify.inputs import DTYPES, make_inputs, places_of, shape_of
 from gpu_runner.verify.scalars import scalars_beyond, whole_for_floats
@@ -276,7 +279,7 @@ def test_a_quick_look_takes_few_cases_a_single_column_among_them() -> None:
 
 def test_every_dtype_meets_large_values_and_one_what_is_not_finite() -> None:
     problem, cases = planned("softmax")
-    large = [case for case in cases if case.content is Content.large]
+    large = [case for case in cases if case.content is Content.large and not case.special]
     assert [case.dtype for case in large] == [*problem.dtypes, "float32"]
     assert large[-1].size_of["V"] >= WIDE[0]
     odd = [case for case in cases if case.content is Content.odd]
@@ -286,6 +289,44 @@ def test_every_dtype_meets_large_values_and_one_what_is_not_finite() -> None:
     assert [case.layout for case in odd[:2]] == [MemoryLayout.dense] * 2  # as kernels with a guard take them
     wide, narrow = (case.size_of["V"] for case in odd[:2])
     assert narrow <= NARROW[1] < 4100 <= wide
+
+
+@given(SEEDS)
+def test_each_float_input_holds_every_exponent_of_either_sign(draws: Draws) -> None:
+    """Of those of float32 from its smallest normal number to the first reach, in some case."""
+    for name in ("swiglu", "rms_norm"):
+        problem, cases = planned(name, draws=draws)
+        cases = [replace(case, reach=REACHES["float32"][0]) for case in cases if case.special is Special.magnitudes]
+        assert {case.dtype for case in cases} == set(problem.dtypes)
+        for spec in problem.inputs:
+            case = next(case for case in cases if case.among == (spec.name,) and case.dtype == "float32")
+            values = make_inputs(problem, case)[spec.name]
+            exponents = values.abs().log2().floor()
+            for side in (values < 0, values > 0):
+                counts = torch.bincount((exponents[side] + 126).long(), minlength=222)
+                assert counts.min() >= 2 and len(counts) == 222
+
+
+SHARES = """
+import torch
+
+def reference(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    return x * s
+
+INPUTS = {"x": {"dims": "T H"}, "s": {"dims": "H", "init": "INIT", "grad": GRAD}}
+WORKLOADS = [{"T": 64, "H": 64}]
+"""
+
+
+def test_numbers_that_have_a_range_hold_every_magnitude_in_it() -> None:
+    case = Case(
+        "", (("T", 50), ("H", 70)), "float32", 3, content=Content.large, reach=2.0**30, special=Special.magnitudes
+    )
+    for init, grad in (("uniform", True), ("ones", False)):
+        problem = parse_problem(SHARES.replace("INIT", init).replace("GRAD", str(grad)))
+        values = make_inputs(problem, replace(case, among=("s",)))["s"]
+        assert 0.0 < values.min() < 1e-36
+        assert bool(values.max() <= 1.0) is (init == "uniform")
 
 
 @given(SEEDS)

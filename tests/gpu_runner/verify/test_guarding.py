@@ -90,11 +90,83 @@ def test_what_a_guard_asks_and_the_flag_that_holds_it_leave_other_calls_to_the_o
         ("            return 2 * x\n", "            yield x\n            return 2 * x\n"),
         ("if ctx.fast:\n            return 2 * dy", "if dy.fast:\n            return 2 * dy"),
         ("\n\nclass Loss", "\n\n@torch.no_grad()\nclass Loss"),
+        # What is evaluated as the file is loaded may change what the original's statements mean.
+        ("FOUND = {}", "FOUND = (helper := len)"),
+        ("FOUND = {}", "FOUND = [helper := each for each in (len,)]"),
+        ("FOUND = {}", "FOUND = dispatch.TABLE.update(a=1)"),
+        ("FOUND = {}", "FOUND = dispatch.TABLE['a']"),
+        ("FOUND = {}", "__builtins__ = {}"),
+        ("FOUND = {}", "__all__ = []"),
+        ("FOUND = {}", "def fast_more(x, y=(helper := len)):\n    return x"),
+        ("FOUND = {}", "def fast_more(x: (helper := len)):\n    return x"),
+        ("FOUND = {}", "@(helper := len)\ndef fast_more(x):\n    return x"),
+        ("FOUND = {}", "@dispatch\ndef fast_more(x):\n    return x"),
+        ("fast_covers(x, beta):", "fast_covers(x, beta, y=(helper := len)):"),
+        ("import triton\n", "from triton import *\n"),
+        ("import triton\n", "import another\n"),
+        ("import triton\n", "from __future__ import annotations\n"),
+        # A flag is no user's tensor, nothing that autograd reads, and is set before any call is over.
+        ("    return dispatch(x)", "    x.requires_grad = fast_covers(x, x)\n    return dispatch(x)"),
+        (
+            "            return 2 * x\n",
+            "            match {}:\n                case {**helper}:\n                    return x\n            return 2 * x\n",
+        ),
+        # Who asks calls nothing of the library.
+        ("fast_covers(x, beta):", "fast_covers(x, all):"),
+        ("x.dim() == 2", "dispatch.size() == 2"),
+        ("fast_covers(x, beta)\n        if", "fast_covers(x, dispatch)\n        if"),
     ],
 )
 def test_a_file_that_says_anything_else_for_other_calls_has_no_guard(old: str, new: str) -> None:
     assert EDITED.count(old) >= 1
     assert guarded(EDITED.replace(old, new, 1), ORIGINAL) == frozenset()
+
+
+@pytest.mark.parametrize("flag", ["materialize_grads", "to_save", "needs_input_grad"])
+def test_a_flag_is_no_word_of_autograd(flag: str) -> None:
+    assert guarded(EDITED.replace("ctx.fast", f"ctx.{flag}"), ORIGINAL) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "        loss, dx = helper(x)\n",
+            "        if beta == 1.0:\n            return x\n        loss, dx = helper(x)\n",
+        ),
+        ("    def forward(ctx, x, beta=0.5):\n", "    def another(ctx, x, beta=0.5):\n"),
+    ],
+)
+def test_a_flag_is_set_in_every_forward_that_comes_to_its_end(old: str, new: str) -> None:
+    before = ORIGINAL.replace(old, new)
+    flag = "        ctx.fast = fast_covers(x, beta)\n        if ctx.fast:\n            return 2 * x\n"
+    late = (
+        EDITED.replace(flag, "")
+        .replace(old, new)
+        .replace("        loss, dx = helper", f"{flag}        loss, dx = helper")
+    )
+    assert guarded(EDITED, ORIGINAL)
+    assert guarded(late, before) == frozenset()
+
+
+def test_a_flag_is_tested_in_its_own_class_alone() -> None:
+    other = (
+        ORIGINAL[ORIGINAL.index("class Loss") :]
+        .replace("class Loss", "class Other")
+        .replace("helper(x)", "dispatch(x)")
+    )
+    asked = other.replace("        (dx,) =", "        if ctx.fast:\n            return 2 * dy, None\n        (dx,) =")
+    assert guarded(f"{EDITED}\n\n{other}", f"{ORIGINAL}\n\n{other}")
+    assert guarded(f"{EDITED}\n\n{asked}", f"{ORIGINAL}\n\n{other}") == frozenset()
+
+
+def test_of_several_changed_files_none_has_a_guard() -> None:
+    said = Evidence("one_sided", "`beta == 0.5` was always true.", line=ASKED)
+    verdict = Verdict(Status.passed, checks=(Check("imported_library", "", True),), one_sided=(said,))
+    files = [SourceFile("loss.py", EDITED), SourceFile("around.py", "dispatch = len\n")]
+    for around in ({}, {"around.py": "dispatch = max\n"}):
+        assert demanded(verdict, files, {"loss.py": ORIGINAL} | around).status is Status.unproved
+    assert demanded(verdict, files, {"loss.py": ORIGINAL, "around.py": "dispatch = len\n"}).status is Status.passed
 
 
 def test_an_original_that_imports_all_names_of_a_module_means_more_than_it_says() -> None:

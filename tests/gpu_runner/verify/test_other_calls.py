@@ -95,6 +95,15 @@ def test_what_a_value_is_held_to_is_measured_by_rounding_inputs_and_upstream_gra
     assert moved.upstream[1] is None
 
 
+@pytest.mark.parametrize("place", [(3, 5), (slice(None), -1), (2,)])
+def test_an_element_a_row_or_a_column_is_seen_among_right_ones(place: tuple[int | slice, ...]) -> None:
+    wanted = torch.randn(40, 60, generator=torch.Generator().manual_seed(3))
+    given = wanted.clone()
+    given[place] *= 1.03 if len(place) == 1 or place[0] != 3 else 1.5
+    assert not called._is_like(given, wanted)
+    assert called._is_like(wanted.bfloat16().float(), wanted)
+
+
 LOADED = "tl.load(x_ptr + places, mask=mask)"
 
 

@@ -63,6 +63,18 @@ def test_of_halves_and_quarters_a_tie_is_rounded_as_the_reference_rounds_it() ->
     assert not compare(torch.floor(x * 2 + 0.5) / 2, truth).passed
 
 
+BYTES = ROUNDING.replace("torch.round(x * 2) / 2", "torch.round(x * 8).clamp(-128, 127).to(torch.int8)")
+
+
+def test_of_whole_numbers_of_8_bits_a_tie_is_none_of_both_sides() -> None:
+    case = Case("ties", (("T", 9), ("H", 40)), "float32", 3, special=Special.ties)
+    problem = parse_problem(BYTES.replace('"x": "T H"', '"x": {"dims": "T H", "grad": False}'))
+    proofs, _ = prove(problem, [case], RunContext(Path(tempfile.mkdtemp())))
+    x, truth = proofs[0].inputs["x"] * 8, proofs[0].outputs[0].truth
+    assert compare(torch.round(x).clamp(-128, 127).to(torch.int8), truth).passed
+    assert not compare(torch.ceil(x - 0.5).clamp(-128, 127).to(torch.int8), truth).passed
+
+
 def test_full_precision_is_held_to_the_truth_and_the_noise_of_its_own_arithmetic() -> None:
     _, item = gradient("float32")
     assert len(item.truth.shaken) == 2
