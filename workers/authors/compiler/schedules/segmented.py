@@ -23,6 +23,7 @@ SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
     BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 4096 // BLOCK_SIZE)
     return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 512))'''
 CHOSEN = ("BLOCK_SEGMENTS", "BLOCK_SIZE", "num_warps")
+STAGES = 3  # of the loop over blocks where nothing is tuned, as Triton has it by itself
 WHOLE_BLOCK = "(BLOCK_SEGMENTS * BLOCK_SIZE)"
 
 
@@ -46,7 +47,7 @@ class Segmented(Schedule):
     @property
     def settings(self) -> dict[str, str]:
         """The tile, its warps, and how many blocks are on their way."""
-        return {**{name: name for name in CHOSEN}, "NUM_STAGES": "1"}
+        return {**{name: name for name in CHOSEN}, "NUM_STAGES": str(STAGES)}
 
     def size_lines(self) -> list[str]:
         """Lines that compute how many segments a row has and how long one is."""
