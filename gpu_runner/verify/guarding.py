@@ -82,7 +82,7 @@ def guarded(text: str, original: str) -> frozenset[tuple[int, str]]:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Inside:
     """What a statement is added to: a function of the original's, one of a class or not, behind these of its statements."""
 
     function: ast.FunctionDef
@@ -104,7 +104,7 @@ def _is_extended(
             del left[0]
         elif isinstance(parent, ast.FunctionDef):
             passed = before[: len(before) - len(left)]
-            if not _is_guard(statement, added, _Place(parent, owner, passed)):
+            if not _is_guard(statement, added, _Inside(parent, owner, passed)):
                 return False
         elif parent is not None or not _is_new_of_a_module(statement, added):
             return False
@@ -165,7 +165,7 @@ def _is_known(module: str, added: _Added) -> bool:
     return module in added.modules or module.partition(".")[0] in _PACKAGES
 
 
-def _is_guard(statement: ast.stmt, added: _Added, place: _Place) -> bool:
+def _is_guard(statement: ast.stmt, added: _Added, place: _Inside) -> bool:
     """Whether it sets a flag by a new function, or ends the call in another way where one holds; neither changes what the
     original's function means where it goes on."""
     function, owner = place.function, place.owner

@@ -291,6 +291,7 @@ def test_every_dtype_meets_large_values_and_one_what_is_not_finite() -> None:
     assert narrow <= NARROW[1] < 4100 <= wide
 
 
+@settings(max_examples=8)
 @given(SEEDS)
 def test_each_float_input_holds_every_exponent_of_either_sign(draws: Draws) -> None:
     """Of those of float32 from its smallest normal number to the first reach, in some case."""
