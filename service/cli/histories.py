@@ -20,7 +20,7 @@ Checkout = Annotated[
     Path | None, typer.Option("--repo", help="A checkout, whose own database is used.", exists=True, file_okay=False)
 ]
 Repository = Annotated[
-    str | None, typer.Option(help="owner/name in this installation's database, in the place of a checkout.")
+    str | None, typer.Option(help="owner/name in this installation's database, instead of a checkout.")
 ]
 
 
