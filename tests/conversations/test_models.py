@@ -38,7 +38,7 @@ def test_words_become_a_problem_and_the_problem_a_kernel(ask_models: Ask) -> Non
 **Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.\
 """)
     understood = asking.read(talk.pull())
-    assert "the kernel is written from these by the `llm` author" in understood
+    assert "the `llm` author writes the kernel from them" in understood
     assert "- Assumed: Both inputs have the same shape." in understood
     assert WORDS in line.prompts()[0]
     talk.review()
