@@ -191,7 +191,7 @@ def _known(repo: Path | None, repository: str | None) -> str:
     name = _named(repo, repository)
     if name not in history.repositories():
         there = ", ".join(history.repositories()) or "none"
-        message = f"no number of {name} was ever measured or imported; repositories in this database: {there}"
+        message = f"nothing was measured or imported for {name}; this database has: {there}"
         raise UserFacingError(Failure(FailureCode.missing, message))
     return name
 

@@ -416,7 +416,7 @@ def run_job(
 
 def _tell_recorded(count: int, record: Path) -> None:
     if not count:
-        say(f"{record} holds the job, and no question: nothing was answered.")
+        say(f"{record} has the job and no questions: no model was asked.")
         return
     are = "question is" if count == 1 else "questions are"
     say(f"{count} {are} recorded in {record}; `kernelsmith replay {record}` repeats the job without a model.")

@@ -76,7 +76,7 @@ def _next(failure: Failure, job: JobView) -> str:
     fix = as_commands(sentence(failure.fix)) if failure.fix else ""
     if failure.code in REFUSALS or "the same command" in fix:
         return fix
-    return f"{fix} The same command goes on from {failed_stage(job)}.".strip()
+    return f"{fix} The same command resumes from {failed_stage(job)}.".strip()
 
 
 @dataclass(frozen=True)

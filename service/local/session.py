@@ -138,7 +138,7 @@ class LocalEffects:
 # Longer than git takes for a commit, and not so long that a run after an interruption seems to hang.
 LEASE_S = 60.0
 HELD = "Another run holds this job, or one was interrupted a moment ago; waiting."
-UNUSABLE = "Nothing can be run on {}; it goes on by itself once that is over, and Ctrl-C leaves it for another time."
+UNUSABLE = "Nothing can run on {}; the job resumes by itself once that is over, and Ctrl-C leaves it for later."
 AGAIN = "A step failed; retrying in a moment."
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
 

@@ -154,7 +154,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Print one line."""
-        self.console.print(text, highlight=False, markup=False)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def show(self, markdown: str) -> None:
         """Print a comment as it would stand on GitHub, with all of it open."""
