@@ -107,7 +107,7 @@ def rewritten(problem: Problem, taken: Taken, named: NamedSizes) -> str:
     every = taken.items
     takes = tuple(item for item in every if not item.idle)
     fixed = {size for item in takes if item.path is not None for size in item.shape}
-    names: dict[_Place, str] = {}
+    names: dict[_SizePlace, str] = {}
     workload: dict[str, int] = {}
     for item in takes:
         for place in _places(item, named) if item.path is None else ():
@@ -143,7 +143,7 @@ def _signature(takes: tuple[ModelInput, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _SizePlace:
     """A size of an input, and where it is, as far as that matters to its name."""
 
     size: int
@@ -151,12 +151,12 @@ class _Place:
     is_first: bool = False
 
 
-def _places(item: ModelInput, named: NamedSizes) -> list[_Place]:
+def _places(item: ModelInput, named: NamedSizes) -> list[_SizePlace]:
     by_place = named is NamedSizes.places
-    return [_Place(s, n if by_place else None, named.is_by_place and n == 0) for n, s in enumerate(item.shape)]
+    return [_SizePlace(s, n if by_place else None, named.is_by_place and n == 0) for n, s in enumerate(item.shape)]
 
 
-def _dims(item: ModelInput, named: NamedSizes, names: Mapping[_Place, str]) -> str:
+def _dims(item: ModelInput, named: NamedSizes, names: Mapping[_SizePlace, str]) -> str:
     return " ".join(names.get(place, str(place.size)) for place in _places(item, named))
 
 

@@ -93,7 +93,7 @@ def predicted(gpu: Gpu, dtype: str) -> GpuPeaks:
     """A named GPU's expected rates: its data sheet, with the bandwidth of a copy."""
     return GpuPeaks(
         gpu.name, gpu.copy_gbps, matrix_tflops(gpu, dtype), gpu.fp32_tflops, gpu.l2_bytes, gpu.multiprocessors,
-        f"{gpu.source}; bandwidth times {COPY_SHARE}, what a copy reaches", measured=False,
+        f"{gpu.source}, with {COPY_SHARE:.0%} of its bandwidth, as a copy achieves", measured=False,
     )  # fmt: skip
 
 
@@ -104,7 +104,6 @@ def measured(
     l2_bytes: int,
     matrix_rate_tflops: float | None = None,
     vector_rate_tflops: float | None = None,
-    multiprocessors: int | None = None,
 ) -> GpuPeaks:
     """A GPU's measured rates; those not measured are the data sheet's where the table has the GPU, else None."""
     gpu = find(name)
@@ -116,5 +115,5 @@ def measured(
     return GpuPeaks(
         name, bandwidth_gbps, matrix_rate_tflops, vector_rate_tflops,
         l2_bytes or (gpu.l2_bytes if gpu else 0),
-        multiprocessors or (gpu.multiprocessors if gpu else None), source, measured=True,
+        gpu.multiprocessors if gpu else None, source, measured=True,
     )  # fmt: skip

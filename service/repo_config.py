@@ -58,7 +58,7 @@ class NightlyConfig:
 class RepoConfig:
     """The configuration, with a default for everything that is not said."""
 
-    layout: str | None = None  # None: found by looking at the repository
+    layout: str | None = None  # None: detected from the repository
     author: AuthorName = AuthorName.auto
     allow: tuple[str, ...] = ()
     ban: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ _DEFAULTS = LimitsConfig()
 _LAYOUT_WORDS = " or ".join(f'"{name}"' for name in LAYOUTS)
 _AUTHOR_WORDS = " or ".join(f'"{name.value}"' for name in AuthorName)
 KEYS: tuple[Key, ...] = (
-    Key("layout", _LAYOUT_WORDS, "found by looking", "how a kernel lives in the repository", _read_layout),
+    Key("layout", _LAYOUT_WORDS, "detected", "how kernels live in the repository", _read_layout),
     Key("author", _AUTHOR_WORDS, '"auto"', "who writes kernels", _read_author),
     Key(
         "allow",
@@ -167,7 +167,7 @@ KEYS: tuple[Key, ...] = (
         "whether commits and pull requests are named `feat(reglu): ...`, `perf(rms_norm): ...` and so on",
         lambda value: value if isinstance(value, bool) else None,
     ),
-    Key("gpu", 'an architecture such as "sm_90"', "any that is there", "the GPU to measure on", _read_gpu),
+    Key("gpu", 'an architecture such as "sm_90"', "any available", "the GPU to measure on", _read_gpu),
     Key(
         "limits.jobs_per_day_per_person",
         "a whole number from 0",

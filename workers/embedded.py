@@ -63,17 +63,16 @@ EMBEDDED_HOST = EmbeddedHost(STANDBY)
 atexit.register(STANDBY.close)
 
 
-def configure(data_dir: Path, database_url: str | None = None, redis_url: str | None = None) -> None:
+def configure(data_dir: Path, redis_url: str | None = None) -> None:
     """Have this process work in a folder of its own, whatever database and Redis the environment names.
 
-    Without ``database_url`` it is SQLite in the folder; without ``redis_url`` this process looks for its work itself, and is the
+    Its database is SQLite in the folder; without ``redis_url`` this process looks for its work itself, and is the
     GPU host of its jobs while models are asked for them.
 
     Raises:
         WrongSettingsError: a setting of the environment cannot be used.
     """
-    urls = {"database_url": database_url, "redis_url": redis_url}
-    changes: dict[str, object] = {name: None if url is None else SecretStr(url) for name, url in urls.items()}
+    changes = {"database_url": None, "redis_url": None if redis_url is None else SecretStr(redis_url)}
     given = load_settings().model_copy(update=changes | {"data_dir": data_dir, "artifacts_url": None})
     runtime = runtimes.build(given)
     if redis_url is None:
@@ -86,14 +85,13 @@ def close() -> None:
     runtimes.install(None)
 
 
-def from_environment(data_dir: Path | None = None) -> Settings:
-    """The settings of the environment, with another data folder where one is given.
+def from_environment() -> Settings:
+    """The settings of the environment.
 
     Raises:
         WrongSettingsError: one of them cannot be used.
     """
-    settings = load_settings()
-    return settings if data_dir is None else settings.model_copy(update={"data_dir": data_dir})
+    return load_settings()
 
 
 def settings() -> Settings:

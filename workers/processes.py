@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import IO
 
 import structlog
 from pydantic import SecretStr
@@ -80,9 +79,8 @@ class ManagedProcess:
 class Supervisor:
     """Keeps processes running: one that ends is started again, after a pause that grows while it keeps ending."""
 
-    def __init__(self, commands: tuple[ManagedProcess, ...], logs: Path | None = None) -> None:
+    def __init__(self, commands: tuple[ManagedProcess, ...]) -> None:
         self._commands = commands
-        self._logs = logs
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self.pids: dict[str, int] = {}
@@ -121,29 +119,21 @@ class Supervisor:
 
     def _run(self, command: ManagedProcess) -> str:
         try:
-            with self._output(command) as output, self._started(command, output) as child:
+            with self._started(command) as child:
                 self.pids[command.name] = child.pid
                 self._watch(child)
         except OSError as error:
             return f"it could not be started: {error}"
         return f"exit code {child.returncode}"
 
-    def _started(self, command: ManagedProcess, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+    def _started(self, command: ManagedProcess) -> subprocess.Popen[bytes]:
         # In a session of its own: a terminal sends Ctrl-C and its end to all of its session, also to what is still needed to stop.
         return subprocess.Popen(
             mortal(command.arguments),
             env=command.environment,
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
             start_new_session=True,
         )
-
-    def _output(self, command: ManagedProcess) -> contextlib.AbstractContextManager[IO[bytes] | None]:
-        if self._logs is None:
-            return contextlib.nullcontext()
-        private_folder(self._logs)
-        return (self._logs / f"{command.name}.log").open("ab")
 
     def _watch(self, child: subprocess.Popen[bytes]) -> None:
         while child.poll() is None:
@@ -159,11 +149,9 @@ class Supervisor:
 
 @contextmanager
 def serve_workers(
-    settings: Settings, logs: Path | None = None, app: str = "workers.celery_app", only: HostPart | None = None
+    settings: Settings, app: str = "workers.celery_app", only: HostPart | None = None
 ) -> Iterator[Supervisor]:
     """Run Redis where none is configured, the workers and the clock, and have this process send them its messages.
-
-    Their output goes to a file for each of them in ``logs``, by default to this process's.
 
     Raises:
         DataFolderInUseError: another process serves the same data folder.
@@ -174,7 +162,7 @@ def serve_workers(
         stack.enter_context(_sole_owner(settings))
         temporary = stack.enter_context(_temporary(settings))
         if settings.redis_url is None:
-            settings = stack.enter_context(_embedded_redis(settings, logs))
+            settings = stack.enter_context(_embedded_redis(settings))
         wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
         database = runtimes.current().database
@@ -185,7 +173,7 @@ def serve_workers(
         if only is not HostPart.gpu:
             stack.enter_context(_clock(settings))
         placed = tuple(_with_temporary(command, temporary) for command in commands(settings, app, only))
-        yield stack.enter_context(_supervised(Supervisor(placed, logs)))
+        yield stack.enter_context(_supervised(Supervisor(placed)))
 
 
 @contextmanager
@@ -231,10 +219,10 @@ def _with_temporary(command: ManagedProcess, folder: Path) -> ManagedProcess:
 
 
 @contextmanager
-def _embedded_redis(settings: Settings, logs: Path | None) -> Iterator[Settings]:
+def _embedded_redis(settings: Settings) -> Iterator[Settings]:
     socket = socket_path(settings.data_dir)
     command = ManagedProcess("redis", redis_command(socket, settings.data_dir))
-    with _supervised(Supervisor((command,), logs)):
+    with _supervised(Supervisor((command,))):
         yield settings.model_copy(update={"redis_url": SecretStr(f"redis+socket://{socket}")})
 
 

@@ -104,28 +104,18 @@ def _mutate(world: World, viewer: Viewer, name: str, given: Mapping[str, Any]) -
     if not trusted and viewer.login != found.node.login:
         raise forbidden(f"{viewer.login} does not have the correct permissions to execute `{name}`")
     done: dict[str, Any] = {"clientMutationId": given.get("clientMutationId")}
-    if "PullRequest" in name:
-        return done | _change_draft(world, viewer, found, draft=name == "convertPullRequestToDraft")
-    return done | _change_minimized(found, name, given.get("classifier"))
-
-
-def _change_draft(world: World, viewer: Viewer, found: FoundNode, draft: bool) -> dict[str, Any]:
-    if not isinstance(found.node, Issue) or found.node.pull is None or viewer.actor is None:
-        raise not_found()
-    pulls.set_draft(world, found.repository, found.node, viewer.actor, draft)
-    return {"pullRequest": _shape(found)}
-
-
-def _change_minimized(found: FoundNode, name: str, classifier: object) -> dict[str, Any]:
+    if name == "markPullRequestReadyForReview":
+        if not isinstance(found.node, Issue) or found.node.pull is None or viewer.actor is None:
+            raise not_found()
+        pulls.set_draft(world, found.repository, found.node, viewer.actor, draft=False)
+        return done | {"pullRequest": _shape(found)}
     if isinstance(found.node, Issue):
         raise not_found()
-    if name == "unminimizeComment":
-        found.node.minimized = None
-        return {"unminimizedComment": _shape(found)}
+    classifier = given.get("classifier")
     if classifier not in _CLASSIFIERS:
         raise unprocessable(f"Argument 'classifier' has an invalid value ({classifier})")
     found.node.minimized = str(classifier).lower().replace("_", "-")
-    return {"minimizedComment": _shape(found)}
+    return done | {"minimizedComment": _shape(found)}
 
 
 def _read_query(world: World, viewer: Viewer, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,8 +193,6 @@ class _Asked:
             body = json.loads(self.content)
         except ValueError as error:
             raise ApiError(400, "Problems parsing JSON") from error
-        if isinstance(body, list) and self.path.endswith("/labels"):
-            return {"labels": body}  # Labels alone may come as a bare array.
         if not isinstance(body, dict):
             raise unprocessable("Invalid request.\n\nThe body is not an object.")
         return body

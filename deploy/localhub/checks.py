@@ -8,14 +8,12 @@ from typing import Any
 
 from deploy.localhub import payloads
 from deploy.localhub.operations import forbidden, invalid, not_found, unprocessable
-from deploy.localhub.state import Annotation, CheckRun, Repository
+from deploy.localhub.state import CheckRun, Repository
 from deploy.localhub.webhooks import emit
 from deploy.localhub.world import Actor, World
 
 STATUSES = ("queued", "in_progress", "completed", "waiting", "requested", "pending")
 CONCLUSIONS = ("action_required", "cancelled", "failure", "neutral", "success", "skipped", "stale", "timed_out")
-_LEVELS = ("notice", "warning", "failure")
-_MOST_ANNOTATIONS = 50
 _MOST_ACTIONS = 3
 _ACTION_LENGTHS = {"label": 20, "description": 40, "identifier": 20}
 _MAX_OUTPUT_CHARACTERS = 65_535
@@ -46,18 +44,6 @@ def create_check_run(world: World, repository: Repository, actor: Actor, given: 
     repository.check_runs.append(run)
     tell(world, repository, run, "completed" if run.status == "completed" else "created", actor)
     return run
-
-
-def update_check_run(
-    world: World, repository: Repository, run: CheckRun, actor: Actor, given: Mapping[str, Any]
-) -> None:
-    """Change a check run; annotations are added to those that are there. Raises: ApiError 403, 422."""
-    if actor.app is None or actor.app.id != run.app_id:
-        raise forbidden("Invalid app_id - check run can only be modified by the GitHub App that created it.")
-    was_completed = run.status == "completed"
-    _change(world, run, given)
-    if run.status == "completed" and not was_completed:
-        tell(world, repository, run, "completed", actor)
 
 
 def rerequest(world: World, repository: Repository, run: CheckRun, actor: Actor) -> None:
@@ -121,29 +107,7 @@ def _change_output(run: CheckRun, output: Mapping[str, Any]) -> None:
         raise unprocessable('Invalid request.\n\n"title" and "summary" weren\'t supplied to "output".')
     if max(len(summary), len(text or "")) > _MAX_OUTPUT_CHARACTERS:
         raise unprocessable(f"Invalid request.\n\nOnly {_MAX_OUTPUT_CHARACTERS} characters are allowed.")
-    notes = output.get("annotations") or []
-    if len(notes) > _MOST_ANNOTATIONS:
-        raise unprocessable("Invalid request.\n\nNo more than 50 items are allowed in output/annotations.")
-    annotations = [_annotation(note) for note in notes]
     run.title, run.summary, run.text = title, summary, text
-    run.annotations += annotations
-
-
-def _annotation(note: Mapping[str, Any]) -> Annotation:
-    missing = [
-        key for key in ("path", "start_line", "end_line", "annotation_level", "message") if note.get(key) is None
-    ]
-    if missing or note["annotation_level"] not in _LEVELS:
-        raise unprocessable(f"Invalid request.\n\nAnnotation lacks {', '.join(missing) or 'a valid annotation_level'}.")
-    return Annotation(
-        path=note["path"],
-        start_line=note["start_line"],
-        end_line=note["end_line"],
-        level=note["annotation_level"],
-        message=note["message"],
-        title=note.get("title"),
-        raw_details=note.get("raw_details"),
-    )
 
 
 def _time(given: object) -> datetime | None:

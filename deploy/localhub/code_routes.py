@@ -18,7 +18,6 @@ from deploy.localhub.call import AdmittedRequest, Handler, HttpReply
 from deploy.localhub.git import BareRepository, CommitData, CommitSignature, GitTreeEntry, changed_files, is_safe_path
 from deploy.localhub.operations import invalid, not_found, unprocessable
 from deploy.localhub.state import App, CheckRun, Delivery, Installation, Repository, Token
-from deploy.localhub.world import rate_limit_status
 
 
 def get_repo(call: AdmittedRequest) -> HttpReply:
@@ -32,41 +31,6 @@ def get_repo_by_id(call: AdmittedRequest) -> HttpReply:
     if found is None or not can_see(call.world, call.viewer, found):
         raise not_found()
     return HttpReply(payloads.repository(call.world, found, call.viewer.login))
-
-
-def list_branches(call: AdmittedRequest) -> HttpReply:
-    """Every branch."""
-    refs = call.world.git(call.repo).refs()
-    names = [name.removeprefix("refs/heads/") for name in refs if name.startswith("refs/heads/")]
-    return call.page(names, lambda name: _branch(call, name, refs[f"refs/heads/{name}"]))
-
-
-def get_branch(call: AdmittedRequest) -> HttpReply:
-    """One branch."""
-    name = call.params["branch"]
-    sha = call.world.git(call.repo).ref(f"refs/heads/{name}")
-    if sha is None:
-        raise not_found()
-    return HttpReply(_branch(call, name, sha))
-
-
-def _branch(call: AdmittedRequest, name: str, sha: str) -> dict[str, object]:
-    return payloads.branch(call.world, call.repo, name, call.world.git(call.repo).commit(sha))
-
-
-def list_collaborators(call: AdmittedRequest) -> HttpReply:
-    """Who has a role here."""
-    logins = [call.repo.owner, *call.repo.collaborators]
-    shapes = [payloads.permission(call.world, call.repo, login)["user"] for login in logins]
-    return call.page(shapes, lambda shape: shape)
-
-
-def check_collaborator(call: AdmittedRequest) -> HttpReply:
-    """204 for a collaborator, 404 for anybody else."""
-    known = {login.lower() for login in (*call.repo.collaborators, call.repo.owner)}
-    if call.params["login"].lower() not in known:
-        raise not_found()
-    return HttpReply(None, 204)
 
 
 def get_collaborator_permission(call: AdmittedRequest) -> HttpReply:
@@ -89,14 +53,6 @@ def get_contents(call: AdmittedRequest) -> HttpReply:
             with_content = git if entry.type == "blob" else None
             return HttpReply(payloads.contents(call.world, call.repo, ref, entry, with_content))
     return HttpReply([payloads.contents(call.world, call.repo, ref, item) for item in git.tree_entries(commit, path)])
-
-
-def list_commits(call: AdmittedRequest) -> HttpReply:
-    """The history of a branch or commit, newest first."""
-    git = call.world.git(call.repo)
-    start = _commit(git, call.query.get("sha") or call.repo.default_branch)
-    shas = git.history(start, path=call.query.get("path"))
-    return call.page(shas, lambda sha: payloads.commit(call.world, call.repo, git.commit(sha)))
 
 
 def get_commit(call: AdmittedRequest) -> HttpReply:
@@ -161,17 +117,10 @@ def _commit(git: BareRepository, ref: str) -> str:
 REPOSITORY_HANDLERS: dict[str, Handler] = {
     "get_repo": get_repo,
     "get_repo_by_id": get_repo_by_id,
-    "list_branches": list_branches,
-    "get_branch": get_branch,
-    "list_collaborators": list_collaborators,
-    "check_collaborator": check_collaborator,
     "get_collaborator_permission": get_collaborator_permission,
-    "get_root_contents": get_contents,
     "get_contents": get_contents,
-    "list_commits": list_commits,
     "get_commit": get_commit,
     "compare_commits": compare_commits,
-    "get_default_archive": get_archive,
     "get_archive": get_archive,
 }
 
@@ -188,13 +137,6 @@ def get_ref(call: AdmittedRequest) -> HttpReply:
     return HttpReply(payloads.git_ref(call.world, call.repo, name, sha))
 
 
-def list_matching_refs(call: AdmittedRequest) -> HttpReply:
-    """The refs whose names start so."""
-    start = f"refs/{call.params.get('ref', '')}"
-    found = [(name, sha) for name, sha in call.world.git(call.repo).refs().items() if name.startswith(start)]
-    return call.page(found, lambda item: payloads.git_ref(call.world, call.repo, *item))
-
-
 def create_ref(call: AdmittedRequest) -> HttpReply:
     """Make a ref."""
     name, sha = call.body.get("ref"), call.body.get("sha")
@@ -209,12 +151,6 @@ def update_ref(call: AdmittedRequest) -> HttpReply:
     return HttpReply(payloads.git_ref(call.world, call.repo, name, str(sha)))
 
 
-def delete_ref(call: AdmittedRequest) -> HttpReply:
-    """Remove a ref."""
-    pulls.delete_ref(call.world, call.repo, call.actor, f"refs/{call.params['ref']}")
-    return HttpReply(None, 204)
-
-
 def create_blob(call: AdmittedRequest) -> HttpReply:
     """Write a blob."""
     content = call.body.get("content")
@@ -226,17 +162,6 @@ def create_blob(call: AdmittedRequest) -> HttpReply:
         raise invalid("Blob", "content", "invalid") from error
     sha = call.world.git(call.repo).write_object("blob", data)
     return HttpReply({"sha": sha, "url": _url(call, "blobs", sha)}, 201)
-
-
-def get_blob(call: AdmittedRequest) -> HttpReply:
-    """Read a blob."""
-    git, sha = call.world.git(call.repo), call.params["sha"]
-    if git.kind(sha) != "blob":
-        raise not_found()
-    data = git.read_object("blob", sha)
-    content = base64.encodebytes(data).decode()
-    shape = {"sha": sha, "node_id": f"B_{sha}", "size": len(data), "url": _url(call, "blobs", sha)}
-    return HttpReply(shape | {"content": content, "encoding": "base64"})
 
 
 def create_tree(call: AdmittedRequest) -> HttpReply:
@@ -323,14 +248,9 @@ def _url(call: AdmittedRequest, kind: str, sha: str) -> str:
 
 GIT_HANDLERS: dict[str, Handler] = {
     "get_ref": get_ref,
-    "get_ref_plural": get_ref,
-    "list_matching_refs": list_matching_refs,
-    "list_refs": list_matching_refs,
     "create_ref": create_ref,
     "update_ref": update_ref,
-    "delete_ref": delete_ref,
     "create_blob": create_blob,
-    "get_blob": get_blob,
     "create_tree": create_tree,
     "get_tree": get_tree,
     "create_git_commit": create_git_commit,
@@ -345,11 +265,6 @@ _LEVELS = ("none", "read", "write", "admin")
 def get_app(call: AdmittedRequest) -> HttpReply:
     """The app of the JWT."""
     return HttpReply(payloads.app(call.world, _app(call)))
-
-
-def get_app_hook_config(call: AdmittedRequest) -> HttpReply:
-    """Where its webhook goes."""
-    return HttpReply(payloads.hook_config(_app(call)))
 
 
 def list_hook_deliveries(call: AdmittedRequest) -> HttpReply:
@@ -368,11 +283,6 @@ def list_hook_deliveries(call: AdmittedRequest) -> HttpReply:
     return HttpReply(reply.data, headers={"link": f'<{following}>; rel="next"'})
 
 
-def get_hook_delivery(call: AdmittedRequest) -> HttpReply:
-    """One delivery with its request and response."""
-    return HttpReply(payloads.delivery(_delivery(call), full=True))
-
-
 def redeliver_hook_delivery(call: AdmittedRequest) -> HttpReply:
     """Send it again, under the same delivery id."""
     webhooks.redeliver(call.world, _delivery(call))
@@ -385,23 +295,10 @@ def list_installations(call: AdmittedRequest) -> HttpReply:
     return call.page(mine, lambda item: payloads.installation(call.world, item))
 
 
-def get_installation(call: AdmittedRequest) -> HttpReply:
-    """One installation."""
-    return HttpReply(payloads.installation(call.world, _installation(call)))
-
-
 def get_repo_installation(call: AdmittedRequest) -> HttpReply:
     """The installation that covers a repository."""
     for item in call.world.state.installations.values():
         if item.app_id == _app(call).id and covers(item, call.repo):
-            return HttpReply(payloads.installation(call.world, item))
-    raise not_found()
-
-
-def get_account_installation(call: AdmittedRequest) -> HttpReply:
-    """The installation on an account."""
-    for item in call.world.state.installations.values():
-        if item.app_id == _app(call).id and item.account.lower() == call.params["login"].lower():
             return HttpReply(payloads.installation(call.world, item))
     raise not_found()
 
@@ -487,29 +384,13 @@ def _delivery(call: AdmittedRequest) -> Delivery:
 
 APP_HANDLERS: dict[str, Handler] = {
     "get_app": get_app,
-    "get_app_hook_config": get_app_hook_config,
     "list_hook_deliveries": list_hook_deliveries,
-    "get_hook_delivery": get_hook_delivery,
     "redeliver_hook_delivery": redeliver_hook_delivery,
     "list_installations": list_installations,
-    "get_installation": get_installation,
     "get_repo_installation": get_repo_installation,
-    "get_org_installation": get_account_installation,
-    "get_user_installation": get_account_installation,
     "create_installation_token": create_installation_token,
     "list_installation_repositories": list_installation_repositories,
 }
-
-
-def get_meta(_call: AdmittedRequest) -> HttpReply:
-    """What the service says of itself."""
-    return HttpReply({"verifiable_password_authentication": False, "installed_version": "localhub"})
-
-
-def get_rate_limit(call: AdmittedRequest) -> HttpReply:
-    """How much may still be asked."""
-    core = rate_limit_status(call.world)
-    return HttpReply({"resources": {"core": core, "search": core, "graphql": core}, "rate": core})
 
 
 def get_authenticated_user(call: AdmittedRequest) -> HttpReply:
@@ -562,8 +443,6 @@ def get_team_membership(call: AdmittedRequest) -> HttpReply:
 
 
 USER_HANDLERS: dict[str, Handler] = {
-    "get_meta": get_meta,
-    "get_rate_limit": get_rate_limit,
     "get_authenticated_user": get_authenticated_user,
     "get_user": get_user,
     "get_team_membership": get_team_membership,
@@ -576,24 +455,6 @@ def create_check_run(call: AdmittedRequest) -> HttpReply:
     """Make a check run."""
     run = checks.create_check_run(call.world, call.repo, call.actor, call.body)
     return HttpReply(payloads.check_run(call.world, call.repo, run), 201)
-
-
-def get_check_run(call: AdmittedRequest) -> HttpReply:
-    """One check run."""
-    return HttpReply(payloads.check_run(call.world, call.repo, _run(call)))
-
-
-def update_check_run(call: AdmittedRequest) -> HttpReply:
-    """Change a check run."""
-    run = _run(call)
-    checks.update_check_run(call.world, call.repo, run, call.actor, call.body)
-    return HttpReply(payloads.check_run(call.world, call.repo, run))
-
-
-def list_check_run_annotations(call: AdmittedRequest) -> HttpReply:
-    """Its remarks on lines."""
-    run = _run(call)
-    return call.page(run.annotations, lambda item: payloads.annotation(call.world, call.repo, run, item))
 
 
 def list_check_runs(call: AdmittedRequest) -> HttpReply:
@@ -616,8 +477,5 @@ def _run(call: AdmittedRequest) -> CheckRun:
 
 CHECK_HANDLERS: dict[str, Handler] = {
     "create_check_run": create_check_run,
-    "get_check_run": get_check_run,
-    "update_check_run": update_check_run,
-    "list_check_run_annotations": list_check_run_annotations,
     "list_check_runs": list_check_runs,
 }

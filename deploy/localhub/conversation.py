@@ -93,7 +93,7 @@ def conversation(git: BareRepository, issue: Issue) -> list[Entry]:
     ]
     later: list[Entry] = [_comment(comment) for comment in issue.comments]
     if issue.pull is not None:
-        later += [_review(item, issue.pull.review_comments) for item in issue.pull.reviews if item.submitted_at]
+        later += [_review(item, issue.pull.review_comments) for item in issue.pull.reviews]
     for event in issue.events:
         later += _commits(git, event) if event.kind == "pushed" else [_event(event)]
     return entries + sorted(later, key=lambda entry: entry.id)
@@ -109,7 +109,6 @@ def _comment(item: Comment) -> CommentEntry:
 
 
 def _review(item: Review, notes: list[ReviewComment]) -> ReviewEntry:
-    assert item.submitted_at is not None, "pending reviews are left out"
     mine = tuple(
         LineNote(note.id, note.login, note.path, note.line, note.body, note.diff_hunk)
         for note in notes

@@ -249,13 +249,6 @@ class HubActs:
             talk.edit_comment(self.world, repository, issue, comment, self.world.actor(by), body)
             return comment
 
-    def delete_comment(self, repo: str, comment_id: int, by: str) -> None:
-        """Remove a comment."""
-        with self.world.lock:
-            repository = self.world.repository(repo)
-            issue, comment = talk.find_comment(repository, comment_id)
-            talk.delete_comment(self.world, repository, issue, comment, self.world.actor(by))
-
     def set_issue_state(self, repo: str, number: int, by: str, state: str) -> None:
         """Close or reopen an issue or pull request."""
         with self.world.lock:

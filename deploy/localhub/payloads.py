@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from deploy.localhub.git import BareRepository, CommitData, CommitSignature, DiffFile, GitTreeEntry, changed_files
 from deploy.localhub.state import (
-    Annotation,
     App,
     CheckRun,
     Comment,
@@ -135,11 +134,6 @@ def app(world: World, item: App) -> Json:
     }
 
 
-def hook_config(item: App) -> Json:
-    """Where the app's webhook goes; the secret is never shown."""
-    return {"content_type": "json", "insecure_ssl": "0", "secret": "********", "url": item.hook_url}
-
-
 def short_installation(item: Installation) -> Json:
     """What every webhook of an app holds."""
     return {"id": item.id, "node_id": f"{node_id('installation', item.id)}"}
@@ -214,7 +208,7 @@ def check_run(world: World, repository: Repository, item: CheckRun) -> Json:
             "title": item.title,
             "summary": item.summary,
             "text": item.text,
-            "annotations_count": len(item.annotations),
+            "annotations_count": 0,
             "annotations_url": f"{url}/annotations",
         },
         "check_suite": {"id": item.id, "head_sha": item.head_sha},
@@ -230,22 +224,6 @@ def check_run(world: World, repository: Repository, item: CheckRun) -> Json:
             for issue in repository.issues.values()
             if issue.pull and issue.state == "open" and issue.pull.head_sha == item.head_sha
         ],
-    }
-
-
-def annotation(world: World, repository: Repository, run: CheckRun, item: Annotation) -> Json:
-    """A remark on lines of a file."""
-    return {
-        "path": item.path,
-        "blob_href": f"{world.base_url}/{repository.full_name}/blob/{run.head_sha}/{item.path}",
-        "start_line": item.start_line,
-        "start_column": None,
-        "end_line": item.end_line,
-        "end_column": None,
-        "annotation_level": item.level,
-        "title": item.title,
-        "message": item.message,
-        "raw_details": item.raw_details,
     }
 
 

@@ -110,17 +110,6 @@ def request_review(world: World, repository: Repository, issue: Issue, actor: Ac
         tell(world, repository, issue, "review_requested", actor, requested_reviewer=reviewer)
 
 
-def withdraw_request(world: World, repository: Repository, issue: Issue, actor: Actor, logins: list[str]) -> None:
-    """Ask somebody no longer."""
-    pull = _pull_of(issue)
-    for login in (world.user(login).login for login in logins):
-        if login in pull.requested_reviewers:
-            pull.requested_reviewers.remove(login)
-            record(world, issue, "review_request_removed", actor, reviewer=login)
-            reviewer = payloads.user(world, world.user(login))
-            tell(world, repository, issue, "review_request_removed", actor, requested_reviewer=reviewer)
-
-
 def follow_branch(world: World, changed: Repository, branch: str, new: str | None, actor: Actor) -> None:
     """Move the head of every open pull request from this branch; a deleted branch closes it."""
     for repository in world.state.repositories.values():
@@ -194,36 +183,26 @@ def review(
     comments: Sequence[Mapping[str, Any]] = (),
     commit_id: object = None,
 ) -> Review:
-    """A review; without an event it stays pending. Raises: ApiError 422 as GitHub refuses it."""
+    """A review. Raises: ApiError 422 as GitHub refuses it."""
     pull = _pull_of(issue)
-    if event not in (None, "", *_STATES):
+    if event not in _STATES:
         raise invalid("PullRequestReview", "event", "invalid")
     text = checked_body("PullRequestReview", body, required=False)
-    pending = event in (None, "")
-    if not pending:
-        _refuse(issue, actor, str(event), text, bool(comments))
+    _refuse(issue, actor, str(event), text, bool(comments))
     if commit_id is not None and world.git(repository).kind(str(commit_id)) != "commit":
         raise unprocessable("The commit_id is not part of the pull request")
-    commit = str(commit_id or pull.head_sha)
-    given = Review(world.state.new_id(), actor.login, "PENDING", text, commit, None, actor.app_id)
+    commit, now = str(commit_id or pull.head_sha), world.clock()
+    given = Review(world.state.new_id(), actor.login, _STATES[str(event)], text, commit, now, actor.app_id)
     notes = [_line_comment(world, repository, pull, given, actor, note) for note in comments]
     pull.reviews.append(given)
     pull.review_comments += notes
-    if not pending:
-        _submit(world, repository, issue, given, actor, str(event))
+    issue.updated_at = now
+    if given.login in pull.requested_reviewers:
+        pull.requested_reviewers.remove(given.login)
+    _tell(world, repository, issue, given, "submitted", actor)
+    for note in notes:
+        _tell_note(world, repository, issue, note, "created", actor)
     return given
-
-
-def submit(
-    world: World, repository: Repository, issue: Issue, given: Review, actor: Actor, event: object, body: object
-) -> None:
-    """Submit a pending review. Raises: ApiError 422."""
-    if given.state != "PENDING" or event not in _STATES:
-        raise unprocessable("Could not submit the review")
-    given.body = checked_body("PullRequestReview", body, required=False) or given.body
-    has_notes = any(note.review_id == given.id for note in _pull_of(issue).review_comments)
-    _refuse(issue, actor, str(event), given.body, has_notes)
-    _submit(world, repository, issue, given, actor, str(event))
 
 
 def _refuse(issue: Issue, actor: Actor, event: str, body: str, has_notes: bool) -> None:
@@ -232,27 +211,6 @@ def _refuse(issue: Issue, actor: Actor, event: str, body: str, has_notes: bool) 
         raise unprocessable(f"Can not {verb} your own pull request")
     if event != "APPROVE" and not body.strip() and not has_notes:
         raise unprocessable("Body can't be blank")
-
-
-def _submit(world: World, repository: Repository, issue: Issue, given: Review, actor: Actor, event: str) -> None:
-    pull = _pull_of(issue)
-    given.state = _STATES[event]
-    given.submitted_at = issue.updated_at = world.clock()
-    if given.login in pull.requested_reviewers:
-        pull.requested_reviewers.remove(given.login)
-    _tell(world, repository, issue, given, "submitted", actor)
-    for note in pull.review_comments:
-        if note.review_id == given.id:
-            _tell_note(world, repository, issue, note, "created", actor)
-
-
-def dismiss(world: World, repository: Repository, issue: Issue, given: Review, actor: Actor, message: str) -> None:
-    """Take the weight from a review. Raises: ApiError 422 where it has none."""
-    if given.state not in ("APPROVED", "CHANGES_REQUESTED"):
-        raise unprocessable("Can not dismiss a commented pull request review")
-    given.state = "DISMISSED"
-    record(world, issue, "review_dismissed", actor, message=message)
-    _tell(world, repository, issue, given, "dismissed", actor)
 
 
 def note_on_line(
@@ -278,21 +236,6 @@ def reply(
     where = {"path": first.path, "line": first.line, "side": first.side, "body": body, "commit_id": first.commit_id}
     thread = first.in_reply_to_id or first.id
     return note_on_line(world, repository, issue, actor, where | {"in_reply_to": thread})
-
-
-def edit_note(
-    world: World, repository: Repository, issue: Issue, note: ReviewComment, actor: Actor, body: object
-) -> None:
-    """Change a line comment. Raises: ApiError 422."""
-    before, note.body = note.body, checked_body("PullRequestReviewComment", body, required=True)
-    note.updated_at = world.clock()
-    _tell_note(world, repository, issue, note, "edited", actor, changes={"body": {"from": before}})
-
-
-def delete_note(world: World, repository: Repository, issue: Issue, note: ReviewComment, actor: Actor) -> None:
-    """Remove a line comment."""
-    _pull_of(issue).review_comments.remove(note)
-    _tell_note(world, repository, issue, note, "deleted", actor)
 
 
 def find_note(repository: Repository, comment_id: int) -> tuple[Issue, ReviewComment]:

@@ -167,7 +167,7 @@ class Review:
     state: str
     body: str
     commit_id: str
-    submitted_at: datetime | None
+    submitted_at: datetime
     app_id: int | None = None
     minimized: str | None = None
 
@@ -225,19 +225,6 @@ class Label:
 
 
 @dataclass
-class Annotation:
-    """A remark of a check run on lines of a file; ``level`` is notice, warning or failure."""
-
-    path: str
-    start_line: int
-    end_line: int
-    level: str
-    message: str
-    title: str | None = None
-    raw_details: str | None = None
-
-
-@dataclass
 class CheckRun:
     """A check on a commit."""
 
@@ -254,7 +241,6 @@ class CheckRun:
     title: str | None = None
     summary: str | None = None
     text: str | None = None
-    annotations: list[Annotation] = field(default_factory=list)
     actions: list[dict[str, str]] = field(default_factory=list)
 
 

@@ -135,12 +135,6 @@ def edit_comment(
         _tell_comment(world, repository, issue, comment, "edited", actor, changes={"body": {"from": before}})
 
 
-def delete_comment(world: World, repository: Repository, issue: Issue, comment: Comment, actor: Actor) -> None:
-    """Remove a comment."""
-    issue.comments.remove(comment)
-    _tell_comment(world, repository, issue, comment, "deleted", actor)
-
-
 def find_comment(repository: Repository, comment_id: int) -> tuple[Issue, Comment]:
     """A comment by its id, which is unique in the repository. Raises: ApiError 404."""
     for issue in repository.issues.values():
@@ -193,12 +187,3 @@ def react(world: World, reactions: list[Reaction], actor: Actor, content: object
     reaction = Reaction(world.state.new_id(), str(content), actor.login, world.clock())
     reactions.append(reaction)
     return reaction, True
-
-
-def take_back(reactions: list[Reaction], reaction_id: int) -> None:
-    """Remove a reaction. Raises: ApiError 404."""
-    for reaction in reactions:
-        if reaction.id == reaction_id:
-            reactions.remove(reaction)
-            return
-    raise not_found()

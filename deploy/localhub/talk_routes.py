@@ -7,10 +7,9 @@ from datetime import datetime
 from deploy.localhub import payloads, pulls, talk
 from deploy.localhub.auth import require_author_or
 from deploy.localhub.call import AdmittedRequest, Handler, HttpReply
-from deploy.localhub.operations import invalid, not_found, unprocessable
-from deploy.localhub.pulls import find_note
+from deploy.localhub.operations import invalid, not_found
 from deploy.localhub.state import Comment, Issue, Pull, Reaction, Review, ReviewComment
-from deploy.localhub.talk import find_comment, react, take_back
+from deploy.localhub.talk import find_comment, react
 
 
 def list_issues(call: AdmittedRequest) -> HttpReply:
@@ -86,75 +85,6 @@ def update_issue_comment(call: AdmittedRequest) -> HttpReply:
     return HttpReply(payloads.comment(call.world, call.repo, issue, comment))
 
 
-def delete_issue_comment(call: AdmittedRequest) -> HttpReply:
-    """Remove a comment."""
-    issue, comment = _comment(call)
-    require_author_or(call.world, call.actor.login, comment.login, call.repo, _role_to_edit(call))
-    talk.delete_comment(call.world, call.repo, issue, comment, call.actor)
-    return HttpReply(None, 204)
-
-
-def list_issue_events(call: AdmittedRequest) -> HttpReply:
-    """What happened, oldest first."""
-    return call.page(_issue(call).events, lambda event: payloads.event(call.world, call.repo, event))
-
-
-def list_labels(call: AdmittedRequest) -> HttpReply:
-    """The labels of the repository."""
-    labels = list(call.repo.labels.values())
-    return call.page(labels, lambda label: payloads.label(call.world, call.repo, label))
-
-
-def create_label(call: AdmittedRequest) -> HttpReply:
-    """Make a label."""
-    name = str(call.body.get("name", ""))
-    if name in call.repo.labels:
-        raise invalid("Label", "name", "already_exists")
-    color, description = str(call.body.get("color") or "ededed"), str(call.body.get("description") or "")
-    label = talk.ensure_label(call.world, call.repo, name, color, description)
-    return HttpReply(payloads.label(call.world, call.repo, label), 201)
-
-
-def get_label(call: AdmittedRequest) -> HttpReply:
-    """One label."""
-    label = call.repo.labels.get(call.params["name"])
-    if label is None:
-        raise not_found()
-    return HttpReply(payloads.label(call.world, call.repo, label))
-
-
-def list_issue_labels(call: AdmittedRequest) -> HttpReply:
-    """The labels of an issue."""
-    return _labels(call, _issue(call))
-
-
-def add_issue_labels(call: AdmittedRequest) -> HttpReply:
-    """Put labels on an issue."""
-    issue = _issue(call)
-    talk.set_labels(call.world, call.repo, issue, call.actor, issue.labels + call.names("labels"))
-    return _labels(call, issue)
-
-
-def set_issue_labels(call: AdmittedRequest) -> HttpReply:
-    """Make the labels of an issue exactly these."""
-    issue = _issue(call)
-    talk.set_labels(call.world, call.repo, issue, call.actor, call.names("labels"))
-    return _labels(call, issue)
-
-
-def remove_issue_label(call: AdmittedRequest) -> HttpReply:
-    """Take a label off an issue."""
-    issue, name = _issue(call), call.params["name"]
-    if name not in issue.labels:
-        raise not_found()
-    talk.set_labels(call.world, call.repo, issue, call.actor, [one for one in issue.labels if one != name])
-    return _labels(call, issue)
-
-
-def _labels(call: AdmittedRequest, issue: Issue) -> HttpReply:
-    return call.page(issue.labels, lambda name: payloads.label(call.world, call.repo, call.repo.labels[name]))
-
-
 def _issue(call: AdmittedRequest) -> Issue:
     return call.world.issue(call.repo, call.params["number"])
 
@@ -189,15 +119,6 @@ ISSUE_HANDLERS: dict[str, Handler] = {
     "create_issue_comment": create_issue_comment,
     "get_issue_comment": get_issue_comment,
     "update_issue_comment": update_issue_comment,
-    "delete_issue_comment": delete_issue_comment,
-    "list_issue_events": list_issue_events,
-    "list_labels": list_labels,
-    "create_label": create_label,
-    "get_label": get_label,
-    "list_issue_labels": list_issue_labels,
-    "add_issue_labels": add_issue_labels,
-    "set_issue_labels": set_issue_labels,
-    "remove_issue_label": remove_issue_label,
 }
 
 
@@ -207,10 +128,6 @@ def _of_issue(call: AdmittedRequest) -> list[Reaction]:
 
 def _of_comment(call: AdmittedRequest) -> list[Reaction]:
     return find_comment(call.repo, call.params["comment_id"])[1].reactions
-
-
-def _of_note(call: AdmittedRequest) -> list[Reaction]:
-    return find_note(call.repo, call.params["comment_id"])[1].reactions
 
 
 def _list(call: AdmittedRequest, reactions: list[Reaction]) -> HttpReply:
@@ -224,21 +141,11 @@ def _create(call: AdmittedRequest, reactions: list[Reaction]) -> HttpReply:
     return HttpReply(payloads.reaction(call.world, reaction), 201 if created else 200)
 
 
-def _delete(call: AdmittedRequest, reactions: list[Reaction]) -> HttpReply:
-    take_back(reactions, call.params["reaction_id"])
-    return HttpReply(None, 204)
-
-
 REACTION_HANDLERS: dict[str, Handler] = {
     "list_issue_reactions": lambda call: _list(call, _of_issue(call)),
     "create_issue_reaction": lambda call: _create(call, _of_issue(call)),
-    "delete_issue_reaction": lambda call: _delete(call, _of_issue(call)),
     "list_comment_reactions": lambda call: _list(call, _of_comment(call)),
     "create_comment_reaction": lambda call: _create(call, _of_comment(call)),
-    "delete_comment_reaction": lambda call: _delete(call, _of_comment(call)),
-    "list_review_comment_reactions": lambda call: _list(call, _of_note(call)),
-    "create_review_comment_reaction": lambda call: _create(call, _of_note(call)),
-    "delete_review_comment_reaction": lambda call: _delete(call, _of_note(call)),
 }
 
 
@@ -294,21 +201,6 @@ def update_pull(call: AdmittedRequest) -> HttpReply:
     return HttpReply(payloads.pull(call.world, call.repo, issue))
 
 
-def list_pull_files(call: AdmittedRequest) -> HttpReply:
-    """The files that it changes."""
-    _, pull = _pull(call)
-    files = pulls.pull_files(call.world, call.repo, pull)
-    return call.page(files, lambda file: payloads.changed_file(call.world, call.repo, pull.head_sha, file))
-
-
-def list_pull_commits(call: AdmittedRequest) -> HttpReply:
-    """Its commits, oldest first."""
-    _, pull = _pull(call)
-    git = call.world.git(call.repo)
-    shas = git.history(pull.head_sha, exclude=pulls.pull_base(call.world, call.repo, pull))[::-1]
-    return call.page(shas, lambda sha: payloads.commit(call.world, call.repo, git.commit(sha)))
-
-
 def list_pulls_of_commit(call: AdmittedRequest) -> HttpReply:
     """The pull requests that brought a commit: by their merge, or as their head."""
     sha = call.params["sha"]
@@ -317,33 +209,11 @@ def list_pulls_of_commit(call: AdmittedRequest) -> HttpReply:
     return call.page(found, lambda issue: payloads.pull(call.world, call.repo, issue, full=False))
 
 
-def is_pull_merged(call: AdmittedRequest) -> HttpReply:
-    """204 where it is merged, else 404."""
-    _, pull = _pull(call)
-    if pull.merged_at is None:
-        raise not_found()
-    return HttpReply(None, 204)
-
-
-def list_requested_reviewers(call: AdmittedRequest) -> HttpReply:
-    """Who is asked for a review."""
-    _, pull = _pull(call)
-    users = [payloads.user(call.world, call.world.user(login)) for login in pull.requested_reviewers]
-    return HttpReply({"users": users, "teams": []})
-
-
 def request_reviewers(call: AdmittedRequest) -> HttpReply:
     """Ask people for a review."""
     issue, _ = _pull(call)
     pulls.request_review(call.world, call.repo, issue, call.actor, call.names("reviewers"))
     return HttpReply(payloads.pull(call.world, call.repo, issue, full=False), 201)
-
-
-def remove_requested_reviewers(call: AdmittedRequest) -> HttpReply:
-    """Ask people no longer."""
-    issue, _ = _pull(call)
-    pulls.withdraw_request(call.world, call.repo, issue, call.actor, call.names("reviewers"))
-    return HttpReply(payloads.pull(call.world, call.repo, issue, full=False))
 
 
 def _pull(call: AdmittedRequest) -> tuple[Issue, Pull]:
@@ -355,114 +225,21 @@ PULL_HANDLERS: dict[str, Handler] = {
     "create_pull": create_pull,
     "get_pull": get_pull,
     "update_pull": update_pull,
-    "list_pull_files": list_pull_files,
-    "list_pull_commits": list_pull_commits,
     "list_pulls_of_commit": list_pulls_of_commit,
-    "is_pull_merged": is_pull_merged,
-    "list_requested_reviewers": list_requested_reviewers,
     "request_reviewers": request_reviewers,
-    "remove_requested_reviewers": remove_requested_reviewers,
 }
 
 
 def list_reviews(call: AdmittedRequest) -> HttpReply:
-    """The reviews, oldest first; a pending one is seen by its author alone."""
+    """The reviews, oldest first."""
     issue, pull = _pull(call)
-    found = [item for item in pull.reviews if item.state != "PENDING" or item.login == call.viewer.login]
-    return call.page(found, lambda item: payloads.review(call.world, call.repo, issue, item))
-
-
-def create_review(call: AdmittedRequest) -> HttpReply:
-    """A review with its line comments."""
-    issue, _ = _pull(call)
-    body = call.body
-    comments = body.get("comments") or []
-    if not isinstance(comments, list) or not all(isinstance(item, dict) for item in comments):
-        raise unprocessable("Invalid request.\n\nFor 'properties/comments', it is not an array of objects.")
-    given = pulls.review(
-        call.world,
-        call.repo,
-        issue,
-        call.actor,
-        body.get("event"),
-        body=body.get("body"),
-        comments=comments,
-        commit_id=body.get("commit_id"),
-    )
-    return HttpReply(payloads.review(call.world, call.repo, issue, given))
-
-
-def get_review(call: AdmittedRequest) -> HttpReply:
-    """One review."""
-    issue, _, given = _review(call)
-    return HttpReply(payloads.review(call.world, call.repo, issue, given))
-
-
-def submit_review(call: AdmittedRequest) -> HttpReply:
-    """Submit a pending review."""
-    issue, _, given = _review(call)
-    pulls.submit(call.world, call.repo, issue, given, call.actor, call.body.get("event"), call.body.get("body"))
-    return HttpReply(payloads.review(call.world, call.repo, issue, given))
-
-
-def dismiss_review(call: AdmittedRequest) -> HttpReply:
-    """Take the weight from a review."""
-    issue, _, given = _review(call)
-    pulls.dismiss(call.world, call.repo, issue, given, call.actor, str(call.body.get("message", "")))
-    return HttpReply(payloads.review(call.world, call.repo, issue, given))
+    return call.page(pull.reviews, lambda item: payloads.review(call.world, call.repo, issue, item))
 
 
 def list_comments_of_review(call: AdmittedRequest) -> HttpReply:
     """The line comments of one review."""
     issue, pull, given = _review(call)
     return _notes(call, issue, [note for note in pull.review_comments if note.review_id == given.id])
-
-
-def list_review_comments(call: AdmittedRequest) -> HttpReply:
-    """The line comments of all reviews that were submitted."""
-    issue, pull = _pull(call)
-    pending = {given.id for given in pull.reviews if given.state == "PENDING"}
-    return _notes(call, issue, [note for note in pull.review_comments if note.review_id not in pending])
-
-
-def create_review_comment(call: AdmittedRequest) -> HttpReply:
-    """Comment on a line without a review, or answer with ``in_reply_to``."""
-    issue, _ = _pull(call)
-    first = call.body.get("in_reply_to")
-    if isinstance(first, int):
-        _, note = pulls.find_note(call.repo, first)
-        answer = pulls.reply(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
-    else:
-        answer = pulls.note_on_line(call.world, call.repo, issue, call.actor, call.body)
-    return HttpReply(payloads.review_comment(call.world, call.repo, issue, answer), 201)
-
-
-def reply_to_review_comment(call: AdmittedRequest) -> HttpReply:
-    """Answer a line comment."""
-    issue, note = _note(call)
-    answer = pulls.reply(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
-    return HttpReply(payloads.review_comment(call.world, call.repo, issue, answer), 201)
-
-
-def get_review_comment(call: AdmittedRequest) -> HttpReply:
-    """One line comment."""
-    return HttpReply(payloads.review_comment(call.world, call.repo, *_note(call)))
-
-
-def update_review_comment(call: AdmittedRequest) -> HttpReply:
-    """Change a line comment."""
-    issue, note = _note(call)
-    require_author_or(call.world, call.actor.login, note.login, call.repo, "write")
-    pulls.edit_note(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
-    return HttpReply(payloads.review_comment(call.world, call.repo, issue, note))
-
-
-def delete_review_comment(call: AdmittedRequest) -> HttpReply:
-    """Remove a line comment."""
-    issue, note = _note(call)
-    require_author_or(call.world, call.actor.login, note.login, call.repo, "write")
-    pulls.delete_note(call.world, call.repo, issue, note, call.actor)
-    return HttpReply(None, 204)
 
 
 def _notes(call: AdmittedRequest, issue: Issue, notes: list[ReviewComment]) -> HttpReply:
@@ -477,21 +254,7 @@ def _review(call: AdmittedRequest) -> tuple[Issue, Pull, Review]:
     raise not_found()
 
 
-def _note(call: AdmittedRequest) -> tuple[Issue, ReviewComment]:
-    return pulls.find_note(call.repo, call.params["comment_id"])
-
-
 REVIEW_HANDLERS: dict[str, Handler] = {
     "list_reviews": list_reviews,
-    "create_review": create_review,
-    "get_review": get_review,
-    "submit_review": submit_review,
-    "dismiss_review": dismiss_review,
     "list_comments_of_review": list_comments_of_review,
-    "list_review_comments": list_review_comments,
-    "create_review_comment": create_review_comment,
-    "reply_to_review_comment": reply_to_review_comment,
-    "get_review_comment": get_review_comment,
-    "update_review_comment": update_review_comment,
-    "delete_review_comment": delete_review_comment,
 }

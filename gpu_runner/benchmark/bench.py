@@ -21,7 +21,7 @@ from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.truth import BadProblem, Oracle
 
-PREDICTED_NOTE = "No GPU is here: no time was taken, and no kernel was run for this."
+PREDICTED_NOTE = "No GPU is available: nothing was timed or run."
 
 
 def benchmark(request: BenchmarkRequest, context: RunContext) -> BenchmarkResult:
@@ -69,7 +69,7 @@ def _predict(
             traffic, outlined = traffic_of(oracle, case), outline.outline_of(oracle, case)
             operations = {} if outlined is None else outlined.operations
             rows += _predicted_rows(workload, names, request.passes, traffic, operations, gpu)
-    notes = (PREDICTED_NOTE, f"The peaks of the {gpu.name} are from: {gpu.source}.")
+    notes = (PREDICTED_NOTE, f"Peak rates of the {gpu.name}: {gpu.source}.")
     return BenchmarkResult(
         tuple(rows),
         True,

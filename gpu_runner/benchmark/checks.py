@@ -55,7 +55,7 @@ def prove(session: ChildSession, material: Material, timed_pass: Pass) -> Rows:
     forms = [*message.outputs, *message.gradients]
     there = [form for form in forms if form is not None]
     if len(names) != len(message.gradients) or len(message.natural) != len(names) or len(tensors) != 2 * len(there):
-        raise ValueError("another number of tensors than was told")
+        raise ValueError("a different number of tensors than announced")
     labels = [f"output {place}" for place in range(count)] + [f"gradient of {name}" for name in names]
     pairs = iter(zip(tensors[: len(there)], tensors[len(there) :], strict=True))
     wanted: list[ExpectedTensor | None] = []
@@ -80,7 +80,7 @@ def bent(session: ChildSession, material: Material, timed_pass: Pass, rows: Rows
     bends = BendRows(call.call, secret.place, secret.rows, timed_pass is not Pass.forward, SHAKE)
     given = [buffer.to_torch() for buffer in session.call(bends, call.tensors).tensors]
     if len(given) != (2 + len(ROUNDINGS)) * len(asked):
-        raise ValueError("another number of tensors than there are outputs and gradients")
+        raise ValueError("a different number of tensors than outputs and gradients")
     runs = [given[place :: len(asked)] for place in range(len(asked))]
     new = iter([_widened(item, run[:2], run[2:]) for item, run in zip(asked, runs, strict=True)])
     outputs = tuple(next(new) for _ in rows.outputs)
@@ -123,13 +123,13 @@ def result_error(computed: Computed, rows: Rows, timed_pass: Pass, peers: Sequen
         return f"a timed run overwrote {computed.unforeseen[0]}, which the runs before had left alone"
     wanted = _wanted(computed, rows, timed_pass)
     if wanted is None:
-        return "the timed runs gave another number of outputs or gradients than the reference"
+        return "the timed runs returned a different number of outputs or gradients than the reference"
     peer_runs = _PeerRuns(wanted, [peer.tensors for peer in peers if len(peer.tensors) == len(computed.tensors)])
     for place, (item, shape, tensor) in enumerate(zip(wanted, computed.shapes, computed.tensors, strict=True)):
         if item is None:
             continue
         if shape != item.shape or tensor.shape != item.truth.exact.shape:
-            return f"{item.label} of a timed run is of another shape than the reference's"
+            return f"{item.label} of a timed run has a different shape than the reference's"
         if tensor.dtype.is_floating_point and tensor.dtype not in FLOORS:
             return f"{item.label} of a timed run is of a dtype that no kernel has"
         comparison = peer_runs.compared(place, item, tensor)

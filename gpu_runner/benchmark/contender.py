@@ -93,7 +93,7 @@ class Contender:
             if times.waits:
                 self.waits.add(timed_pass)
         else:
-            self.error = self.error or "it gave no times"
+            self.error = self.error or "it returned no times"
 
     def take_turn(self, timed_pass: Pass) -> list[float] | None:
         """Time one block; None where it could not. Units: microseconds."""
@@ -102,7 +102,7 @@ class Contender:
         asked = TimeBlock(timed_pass, samples, warm_up=2 if wall < TURN_US / MOST_SAMPLES else 1)
         times = self._call(asked, wait_s=self.patience_s(timed_pass))
         if times is None or len(times.device_us) != samples or not all(map(_is_time, times.device_us)):
-            self.error = self.error or "it gave no times"
+            self.error = self.error or "it returned no times"
             return None
         return list(times.device_us)
 

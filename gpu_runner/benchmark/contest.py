@@ -179,7 +179,7 @@ class Contest:
         doubts = {at: found for at, row in enumerate(self.rows) if (found := self._doubts(row))}
         if not doubts:
             return
-        self.progress("benchmark: small differences again, in fresh processes")
+        self.progress("benchmark: repeating small differences in fresh processes")
         share_s = max(LEAST_PASS_S, REPEAT_SHARE * self.request.budget_s / len(doubts))
         try:
             self.contenders = fresh(

@@ -68,15 +68,13 @@ def block_medians(blocks: Sequence[Sequence[float]]) -> list[float]:
     return [statistics.median(block) for block in blocks]
 
 
-def ratio(
-    baseline: Sequence[Sequence[float]], candidate: Sequence[Sequence[float]], seed: int = 0, level: float = LEVEL
-) -> Ratio | None:
+def ratio(baseline: Sequence[Sequence[float]], candidate: Sequence[Sequence[float]]) -> Ratio | None:
     """Baseline time over candidate time, block by block in the order of the rounds; None with too few rounds."""
     pairs = list(zip(block_medians(baseline), block_medians(candidate), strict=False))
-    return ratio_of_logs([math.log(b / c) for b, c in pairs if b > 0 and c > 0], seed, level)
+    return ratio_of_logs([math.log(b / c) for b, c in pairs if b > 0 and c > 0])
 
 
-def ratio_of_logs(logs: Sequence[float], seed: int = 0, level: float = LEVEL) -> Ratio | None:
+def ratio_of_logs(logs: Sequence[float], level: float = LEVEL) -> Ratio | None:
     """The median of log-ratios as a ratio, with its interval; None with too few of them.
 
     Of fewer than eight the interval is from the least to the most: the chance that all six lie on one side of what their median
@@ -89,15 +87,15 @@ def ratio_of_logs(logs: Sequence[float], seed: int = 0, level: float = LEVEL) ->
     ordered = sorted(logs)
     if len(ordered) < LEAST_RESAMPLED:
         return Ratio(math.exp(statistics.median(ordered)), math.exp(ordered[0]), math.exp(ordered[-1]))
-    medians = [(ordered[low] + ordered[high]) / 2 for low, high in _middles(len(ordered), seed)]
+    medians = [(ordered[low] + ordered[high]) / 2 for low, high in _middles(len(ordered))]
     low, high = quantile(medians, (1 - level) / 2), quantile(medians, (1 + level) / 2)
     return Ratio(math.exp(statistics.median(ordered)), math.exp(low), math.exp(high))
 
 
 @functools.lru_cache(maxsize=256)
-def _middles(count: int, seed: int) -> tuple[tuple[int, int], ...]:
+def _middles(count: int) -> tuple[tuple[int, int], ...]:
     """Draw so many from so many, again and again, and give which of them lie in the middle: no value is needed for that."""
-    stream = random.Random(seed)  # noqa: S311 - resampling, not a secret
+    stream = random.Random(0)  # noqa: S311 - resampling, not a secret
     drawn = (sorted(stream.choices(range(count), k=count)) for _ in range(RESAMPLES))
     return tuple((places[(count - 1) // 2], places[count // 2]) for places in drawn)
 

@@ -24,7 +24,7 @@ def early(workload: Workload, timed_pass: Pass, race: Race) -> str | None:
         return None
     sure = "; ".join(f"against {comparison.baseline} {between(comparison)}" for comparison in left_open)
     done = f"{2 * len(race.units)} of at most {2 * race.looks[-1]} rounds"
-    return f"{place_of(workload, timed_pass)}: the time ended after {done}. With 95% certainty the kernel is {sure}."
+    return f"{place_of(workload, timed_pass)}: the time budget ended after {done}: {sure} (95% interval)."
 
 
 def between(comparison: Comparison) -> str:
@@ -50,7 +50,7 @@ def dropped(workload: Workload, timed_pass: Pass, race: Race) -> str | None:
     if count == len(race.units):
         return (
             f"{place_of(workload, timed_pass)}: the GPU was throttled or its clock low in every round, "
-            "so the times stand as they are and nothing is compared."
+            "so its times are reported and not compared."
         )
     note = f"{2 * count} of {2 * len(race.units)} rounds were left out"
     return f"{place_of(workload, timed_pass)}: {note}: the GPU was throttled or its clock low."
@@ -67,7 +67,7 @@ def aside(workload: Workload, contenders: Sequence[str]) -> str | None:
         return None
     verb = "were" if len(contenders) > 1 else "was"
     names = " and ".join(contenders)
-    return f"{workload.label()}: {names} {verb} left out: out of GPU memory next to the others."
+    return f"{workload.label()}: {names} {verb} left out: not enough GPU memory next to the other contenders."
 
 
 def waits(timed_pass: Pass, contenders: Sequence[str]) -> str | None:
@@ -75,7 +75,7 @@ def waits(timed_pass: Pass, contenders: Sequence[str]) -> str | None:
     if not contenders:
         return None
     verb = "wait" if len(contenders) > 1 else "waits"
-    return f"{', '.join(contenders)} {verb} for the device within {timed_pass.value}, so the host's share is in those times."
+    return f"{', '.join(contenders)} {verb} for the device within {timed_pass.value}, so these times include host time."
 
 
 def rough(workload: Workload, kind: str) -> str | None:
@@ -84,7 +84,7 @@ def rough(workload: Workload, kind: str) -> str | None:
         return None
     dtype = "its own dtype" if kind == "own" else kind
     return (
-        f"{workload.label()}: there was no memory for the truth in float64, so the check used the reference in {dtype}."
+        f"{workload.label()}: too little memory for the float64 reference, so the check used the reference in {dtype}."
     )
 
 

@@ -129,4 +129,4 @@ def fault(median_us: float | None, floor: float | None) -> str | None:
     if median_us is None or floor is None or median_us >= FAULT_SHARE * floor:
         return None
     share = f"{median_us:.1f} us is under {FAULT_SHARE:.0%} of the floor of {floor:.1f} us"
-    return f"{share}: the measurement is wrong, not the kernel fast."
+    return f"{share}: this is an error of the measurement, not a fast kernel."

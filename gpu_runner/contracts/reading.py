@@ -141,6 +141,15 @@ def walk(tree: ast.AST) -> list[ast.AST]:
     return nodes
 
 
+def dotted(node: ast.expr) -> str | None:
+    """An expression such as ``tl.math.exp`` as text; None where it begins with no name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
 def check_characters(text: str) -> None:
     """Require that every character of a text is visible and unambiguous.
 

@@ -23,7 +23,7 @@ NOT_FOUND = (
 _FIXES = (
     (
         r"ERR_NVGPUCTRPERM|permission to access NVIDIA GPU Performance Counters",
-        "The driver keeps performance counters for administrators, and the sandbox is none. On the GPU host set the module"
+        "The driver restricts performance counters to administrators, and the sandbox is not one. On the GPU host set the module"
         " option NVreg_RestrictProfilingToAdminUsers=0 (options nvidia, in /etc/modprobe.d) and load the driver again"
         " (ERR_NVGPUCTRPERM).",
     ),

@@ -58,7 +58,7 @@ def roofline(
 
 
 NOT_ASKED = "Counters were not asked for."
-NO_GPU = "No GPU is here: counters exist on a GPU alone. The analysis is of bytes and operations."
+NO_GPU = "No GPU is available, and counters need one. The analysis uses bytes and operations."
 
 
 @dataclass(frozen=True)

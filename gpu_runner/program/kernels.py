@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from gpu_runner.contracts.reading import dotted
 from gpu_runner.contracts.verify import Status
 from gpu_runner.program import lanes, language, threads, tiles
 from gpu_runner.program.coverage import Decisions
@@ -613,15 +614,6 @@ def _of_statement(root: ast.stmt, spoken: KernelLanguage) -> Iterator[Violation]
             node.value, ast.Name | ast.Constant | ast.Attribute
         ):
             yield _said(node, "A message of a kernel names values alone.")
-
-
-def dotted(node: ast.expr) -> str | None:
-    """An expression such as ``tl.math.exp`` as text; None where it begins with no name."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
 def _of_attribute(node: ast.Attribute, spoken: KernelLanguage) -> Iterator[Violation]:

@@ -35,10 +35,10 @@ def elements_of_a_thread(count: int) -> int:
     return 1 << 1 + (_SEED[0] + count) % most
 
 
-def reordered(data: Any, axis: int = -1) -> Any:
-    """A block along one axis in the order that is drawn."""
-    order = order_of(data.shape[axis])
-    return data if order is None else data.take(order, axis)
+def reordered(data: Any) -> Any:
+    """A block along its last axis in the order that is drawn."""
+    order = order_of(data.shape[-1])
+    return data if order is None else data.take(order, -1)
 
 
 def leave_open() -> None:

@@ -64,7 +64,7 @@ def steps(
             sizes = tuple(size for size in prepared.sizes.get(tuned_pass, ()) if 0 <= size < 2**62)
             if not sizes:
                 label = job.workload.label()
-                notes.append(f"The candidate looked no settings up in its {tuned_pass} pass at {label}.")
+                notes.append(f"The candidate read no settings in its {tuned_pass} pass at {label}.")
                 continue
             key = (tuned_pass, max(sizes))
             defaults = tuple(prepared.defaults.get(tuned_pass, {}).items())

@@ -37,7 +37,7 @@ from gpu_runner.verify.truth import BadProblem, Oracle
 
 CANDIDATE = "candidate"
 CHILDREN = 3  # at once
-NO_GPU = "No GPU is here: settings are only ever measured, so none were tried and the candidate's own rule applies."
+NO_GPU = "No GPU is available: settings are chosen by measurement only, so none were tried and the candidate's own rule applies."
 
 
 def tune(request: TuneRequest, context: RunContext) -> TuneResult:

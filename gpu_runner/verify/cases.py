@@ -19,6 +19,7 @@ from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import InputSpec, Problem, Workload
 from gpu_runner.peaks import AMD, GPUS
 from gpu_runner.verify import divided
+from gpu_runner.verify.constants import NO_NUMBERS, WrittenNumbers
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.scalars import (
     WHOLE,
@@ -386,24 +387,17 @@ def plan_cases(
     draws: Draws,
     beside: bool = False,
     multiples: tuple[Multiple, ...] = (),
-    constants: Collection[int] = (),
-    compared: Collection[int] = (),
-    grouped: Collection[int] = (),
-    remainders: Collection[tuple[int, int]] = (),
-    asks_for_zero: bool = False,
+    numbers: WrittenNumbers = NO_NUMBERS,
 ) -> tuple[Case, ...]:
-    """The cases, small ones first, drawn from ``draws`` and around the candidate's own ``constants``, those ``compared`` first.
+    """The cases, small ones first, drawn from ``draws`` and around the candidate's own ``numbers``, those of branches first.
 
-    Sizes have each of the ``remainders`` by their divisors. Beyond the largest of ``grouped``, where the host can run it, lies one
-    size of each dimension of rows, and of a candidate that ``asks_for_zero`` each is empty once.
+    Sizes have each of the remainders by their divisors. Beyond the largest of the grouped ones, where the host can run it, lies one
+    size of each dimension of rows, and of a candidate that asks for zero each is empty once.
 
     A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick. The scalars
     in ``multiples`` are moved, with the sizes that they divide.
     """
-    plan = _Plan(
-        problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants, compared, grouped, remainders,
-        asks_for_zero,
-    )  # fmt: skip
+    plan = _Plan(problem, dtypes, workloads[0], interpreted, quick, draws, multiples, numbers)
     cases = plan.small()
     if not quick:
         cases += plan.measured(dtypes, workloads)
@@ -472,11 +466,7 @@ class _Plan:
     quick: bool
     draws: Draws
     multiples: tuple[Multiple, ...]
-    constants: Collection[int]
-    compared: Collection[int]
-    grouped: Collection[int]
-    remainders: Collection[tuple[int, int]]
-    asks_for_zero: bool
+    numbers: WrittenNumbers
 
     def small(self) -> list[Case]:
         """Every case but those of the problem's own workloads."""
@@ -697,7 +687,7 @@ class _Plan:
         """Wider than the blocks of most kernels, in each of the first two column dimensions."""
         cases = []
         # Beyond the largest number there that something is compared with, in one dtype.
-        cut = max((value for value in self.compared if LEAST_WIDE <= value < WIDEST_DRAWN), default=LEAST_WIDE)
+        cut = max((value for value in self.numbers.compared if LEAST_WIDE <= value < WIDEST_DRAWN), default=LEAST_WIDE)
         # In each dtype a part of the range, so that one is twice as wide as most blocks: kernels may pair the halves of a row.
         parts = self.draws.stream("wide").sample(range(len(self.dtypes)), len(self.dtypes))
         step = math.log(WIDEST_DRAWN / LEAST_WIDE) / len(self.dtypes)
@@ -731,7 +721,7 @@ class _Plan:
         far, near = [], []
         for dim in _named(self.problem):
             most = _most(self.problem, dim, self.interpreted)
-            within = sorted(value for value in self.constants if value < most)
+            within = sorted(value for value in self.numbers.constants if value < most)
             if not within:
                 continue
             last = within[-1]
@@ -756,14 +746,14 @@ class _Plan:
         sizes = []
         for dim in columns_of(self.problem)[:2] if not self.quick else ():
             least = _most(self.problem, dim, interpreted=True)
-            cuts = sorted((value for value in self.compared if least <= value <= LARGEST_CUT), reverse=True)
+            cuts = sorted((value for value in self.numbers.compared if least <= value <= LARGEST_CUT), reverse=True)
             # So far beyond that of some rows the largest element lies there.
             sizes += [(dim, cut + stream.randint(cut * 3 // 4, cut)) for cut in cuts[:MOST_CUTS]]
         return sizes
 
     def _beyond_groups(self, stream: random.Random) -> list[tuple[str, int]]:
         """Sizes at which a second group of programs begins, of rows beyond what the interpreter takes row by row."""
-        within = [value for value in self.grouped if value <= DEEPEST_OF_TILES]
+        within = [value for value in self.numbers.grouped if value <= DEEPEST_OF_TILES]
         down = [dim for dim in _named(self.problem) if dim not in columns_of(self.problem)]
         if not self.interpreted or not within or max(within) < INTERPRETED_DEEPEST:
             return []
@@ -772,7 +762,7 @@ class _Plan:
     def _with_remainders(self, stream: random.Random) -> list[tuple[str, int]]:
         """Sizes that leave a remainder which code asks for, of divisors that usual sizes do not meet."""
         sizes = []
-        for divisor, rest in self.remainders:
+        for divisor, rest in self.numbers.remainders:
             for dim in _named(self.problem) if divisor >= LEAST_DIVISOR else ():
                 times = (_most(self.problem, dim, self.interpreted) - rest) // divisor
                 if times > 0:
@@ -786,19 +776,21 @@ class _Plan:
         if not (self.interpreted and within and len(named) > 1):
             return []
         cases = []
-        if self.grouped:  # tiles in every direction, whichever of them are the output's
+        if self.numbers.grouped:  # tiles in every direction, whichever of them are the output's
             side = int(INTERPRETED_WORK ** (1 / len(named)))
             cases.append(self._case(_ALL_LARGE, {dim: stream.randint(side * 7 // 8, side) for dim in named}))
         pairs = [*itertools.combinations(named, 2)]
-        for at, pair in enumerate(stream.sample(pairs, min(len(pairs), PAIRS if self.grouped else PAIRS_BY_ROWS))):
+        for at, pair in enumerate(
+            stream.sample(pairs, min(len(pairs), PAIRS if self.numbers.grouped else PAIRS_BY_ROWS))
+        ):
             large = {dim: max(within) + stream.randint(1, 32) for dim in pair}
             # More than one of each other: host code is told of few multiprocessors in such cases first.
-            few = (2, 3) if self.grouped else (1, 2)
+            few = (2, 3) if self.numbers.grouped else (1, 2)
             sizes = {dim: large.get(dim, stream.randint(*few)) for dim in named}
             cases.append(self._case(_BOUNDARY, sizes, self.dtypes[-1 if at % PAIRS_BY_ROWS else 0]))
-        if not self.grouped:
+        if not self.numbers.grouped:
             return cases
-        wide = max((value for value in self.compared if value <= WIDEST_OF_TILES), default=0)
+        wide = max((value for value in self.numbers.compared if value <= WIDEST_OF_TILES), default=0)
         down = [dim for dim in named if dim not in columns_of(self.problem)] if wide else []
         for dim in down[-MANY_CASES:]:
             several = {other: stream.randint(9, 11) for other in [other for other in down if other != dim][-1:]}
@@ -809,16 +801,16 @@ class _Plan:
     @property
     def _within_pairs(self) -> list[int]:
         """What is compared with, as far as two such dimensions are run; programs of products take tiles, others may take a row."""
-        most = INTERPRETED_WORK if self.grouped else INTERPRETED_ELEMENTS // 2
-        return [value for value in self.compared if value * value <= most]
+        most = INTERPRETED_WORK if self.numbers.grouped else INTERPRETED_ELEMENTS // 2
+        return [value for value in self.numbers.compared if value * value <= most]
 
     def _compared_down(self) -> list[str]:
         """Dimensions of rows that a kernel may compute in two ways, as where it reduces them: some of them."""
         down = [dim for dim in _named(self.problem) if dim not in columns_of(self.problem)]
-        return down[:MANY_CASES] if self.interpreted and self._within_pairs and not self.grouped else []
+        return down[:MANY_CASES] if self.interpreted and self._within_pairs and not self.numbers.grouped else []
 
     def _branches(self) -> frozenset[int]:
-        return frozenset(size for value in self.compared for size in (value - 1, value, value + 1))
+        return frozenset(size for value in self.numbers.compared for size in (value - 1, value, value + 1))
 
     def _is_beyond_use(self, dim: str, size: int) -> bool:
         """Whether a size is larger than in any workload: a kernel may refuse it."""
@@ -832,7 +824,7 @@ class _Plan:
         fixed = _fixed([spec for spec in self.problem.inputs if dim in spec.dims])
         least = size * (few[1] if is_beyond else 1) * fixed
         least = (
-            min(least, INTERPRETED_WORK) if self.grouped else least
+            min(least, INTERPRETED_WORK) if self.numbers.grouped else least
         )  # a product takes many operations for each place
         budget = max(INTERPRETED_WIDEST, least) if self.interpreted else GPU_ELEMENTS
 
@@ -1294,7 +1286,9 @@ class _Plan:
         down = [dim for dim in _named(problem) if dim not in columns and dim not in indexed]
         if down:
             drawn = stream.choice(down)
-            for dim in [drawn, *(dim for dim in down if dim != drawn)][: MOST_EMPTY if self.asks_for_zero else 1]:
+            for dim in [drawn, *(dim for dim in down if dim != drawn)][
+                : MOST_EMPTY if self.numbers.asks_for_zero else 1
+            ]:
                 sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
                 cases.append(self._case("no rows", sizes, may_raise=True))
         for dim in [dim for dim in columns if dim not in indexed][:2]:
@@ -1420,7 +1414,11 @@ class _Plan:
         moves = divided.divided(sizes, self.multiples, self.workload, stream, quick=self.quick)
         cases = [self._case(_DIVIDED, dict(moved), scalars=scalars) for moved, scalars in moves]
         # What such a number divides may be a row of its own, wider than what something is compared with.
-        within = [value for value in self.compared if LEAST_WIDE // 2 <= value < WIDEST_DRAWN] if not self.quick else []
+        within = (
+            [value for value in self.numbers.compared if LEAST_WIDE // 2 <= value < WIDEST_DRAWN]
+            if not self.quick
+            else []
+        )
         if within:
             few = tuple((dim, min(size, 2)) for dim, size in base.items())
             far = divided.beyond(few, self.multiples, self.workload, max(within), stream)

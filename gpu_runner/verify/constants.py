@@ -9,7 +9,9 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from gpu_runner.contracts.reading import UNPARSABLE, parse, walk
 from gpu_runner.contracts.verify import SourceFile
@@ -35,79 +37,103 @@ _NARROW = {"int8": 2**7, "uint8": 2**8, "int16": 2**15, "uint16": 2**16}
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # Triton's own
 MOST_VALUES = 16  # that one expression may have
 ROUNDS = 3  # in which names are made of names
-MOST_KEPT = 16  # files whose trees are kept: a verdict asks for each several times
+MOST_KEPT = 16  # files whose numbers are kept: a verdict asks for each several times
 
 
-def constants_of(files: Collection[SourceFile]) -> frozenset[int]:
-    """Every whole number from 2 to ``LARGEST`` in Python files, those included that constants add up or multiply to.
+@dataclass(frozen=True)
+class WrittenNumbers:
+    """What a candidate's Python files write that its cases are tried around."""
+
+    # Whole numbers from 2 to ``LARGEST``, those included that constants add up or multiply to.
+    constants: AbstractSet[int] = frozenset()
+    compared: AbstractSet[int] = (
+        frozenset()
+    )  # those that something is compared with, or cut at: where code branches on a size
+    grouped: AbstractSet[int] = (
+        frozenset()
+    )  # products of two settings of a launch that multiplies tiles: rows or columns of a group
+    remainders: AbstractSet[tuple[int, int]] = frozenset()  # a divisor and what its remainder is compared with, or zero
+    fractions: AbstractSet[float] = (
+        frozenset()
+    )  # an epsilon, or what values are compared with, cut at or set to zero below
+    asks_for_zero: bool = (
+        False  # something is compared with zero, as by host code that returns early for an empty dimension
+    )
+    needs_alignment: bool = (
+        False  # by tensor descriptors, which the hardware takes of memory from a multiple of 16 bytes on alone
+    )
+
+
+NO_NUMBERS = WrittenNumbers()
+
+
+def numbers_in(files: Iterable[SourceFile]) -> WrittenNumbers:
+    """What Python files write; files that do not parse write nothing.
 
     A name has every value that it is given anywhere; a number with a fraction lies between two whole ones; text may be a number.
     """
-    numbers = {value for tree in _trees(files) for values in _folded(tree).values.values() for value in values}
-    numbers |= {
-        _NARROW[name] for tree in _trees(files) for node in walk(tree) if (name := _named(node) or "") in _NARROW
+    each = [_written(file.text) for file in files if file.path.endswith(".py")]
+    return WrittenNumbers(
+        frozenset().union(*(one.constants for one in each)),
+        frozenset().union(*(one.compared for one in each)),
+        frozenset().union(*(one.grouped for one in each)),
+        frozenset().union(*(one.remainders for one in each)),
+        frozenset().union(*(one.fractions for one in each)),
+        any(one.asks_for_zero for one in each),
+        any(one.needs_alignment for one in each),
+    )
+
+
+@functools.lru_cache(MOST_KEPT)
+def _written(text: str) -> WrittenNumbers:
+    try:
+        tree = parse(text)
+    except UNPARSABLE:
+        return NO_NUMBERS
+    nodes, folded = walk(tree), _Folded(tree)
+    names = {name for node in nodes if (name := _named(node)) is not None}
+    narrow = {limit for name, limit in _NARROW.items() if name in names}
+    plain = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    comparisons = [node for node in nodes if isinstance(node, ast.Compare)]
+    sides = [side for node in comparisons for side in (node.left, *node.comparators)]
+    return WrittenNumbers(
+        _sizes({value for values in folded.values.values() for value in values} | narrow),
+        _sizes({value for one in [*sides, *_cut_at(nodes)] for value in folded.values.get(one, ())})
+        | frozenset(narrow),
+        _sizes(_grouped(nodes, folded)) if names & {"dot", "mma"} else frozenset(),
+        _remainders(nodes, folded),
+        frozenset(value for value in plain if isinstance(value, float) and SMALLEST <= value < SMALL),
+        any(isinstance(side, ast.Constant) and type(side.value) is int and side.value == 0 for side in sides),
+        not names.isdisjoint(_DESCRIPTORS),
+    )
+
+
+def _cut_at(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    for node in nodes:
+        if isinstance(node, ast.Call) and (name := _named(node.func)) in ("min", "max", "range", "static_range"):
+            yield from node.args if name in ("min", "max") else node.args[2:]
+
+
+def _grouped(nodes: Iterable[ast.AST], folded: _Folded) -> Iterator[int]:
+    for settings in map(_settings, nodes):
+        values = [folded.values.get(value, frozenset()) for value in settings]
+        yield from (one * other for a, b in itertools.combinations(values, 2) for one in a for other in b)
+
+
+def _remainders(nodes: Iterable[ast.AST], folded: _Folded) -> frozenset[tuple[int, int]]:
+    """What is divided by, with each remainder that is compared with: what no range of sizes is sure to hold."""
+    compared: dict[ast.AST, frozenset[int]] = {
+        side: _compared_with(folded, node)
+        for node in nodes
+        if isinstance(node, ast.Compare)
+        for side in (node.left, *node.comparators)
     }
-    return _sizes(numbers)
-
-
-def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
-    """Those of them that something is compared with, or cut at: where code branches on a size."""
-    numbers: set[int] = set()
-    for tree in _trees(files):
-        folded = _folded(tree)
-        for node in walk(tree):
-            asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
-            if isinstance(node, ast.Call) and _named(node.func) in ("min", "max"):
-                asked = node.args
-            if isinstance(node, ast.Call) and _named(node.func) in ("range", "static_range"):
-                asked = node.args[2:]
-            numbers |= {value for operand in asked for value in folded.values.get(operand, ())}
-    return _sizes(numbers) | _limits(files)
-
-
-def asks_for_zero(files: Collection[SourceFile]) -> bool:
-    """Whether something is compared with zero in Python files, as host code does that returns early for an empty dimension."""
-    nodes = (node for tree in _trees(files) for node in walk(tree) if isinstance(node, ast.Compare))
-    sides = (side for node in nodes for side in (node.left, *node.comparators))
-    return any(isinstance(side, ast.Constant) and type(side.value) is int and side.value == 0 for side in sides)
-
-
-def fractions_in(files: Collection[SourceFile]) -> frozenset[float]:
-    """The small fractions written in Python files: an epsilon, or what values are compared with, cut at or set to zero below."""
-    constants = (node.value for tree in _trees(files) for node in walk(tree) if isinstance(node, ast.Constant))
-    return frozenset(value for value in constants if isinstance(value, float) and SMALLEST <= value < SMALL)
-
-
-def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:
-    """Products of two settings of one launch, where kernels multiply tiles: programs are grouped by so many rows or columns."""
-    products: set[int] = set()
-    for tree in _trees(files):
-        nodes = walk(tree)
-        if not any(_named(node) in ("dot", "mma") for node in nodes):
-            continue
-        folded = _folded(tree)
-        for settings in map(_settings, nodes):
-            values = [folded.values.get(value, frozenset()) for value in settings]
-            products |= {one * other for a, b in itertools.combinations(values, 2) for one in a for other in b}
-    return _sizes(products)
-
-
-def remainders_in(files: Collection[SourceFile]) -> frozenset[tuple[int, int]]:
-    """What is divided by, with each remainder that is compared with, or zero: what no range of sizes is sure to hold."""
-    remainders: set[tuple[int, int]] = set()
-    for tree in _trees(files):
-        folded = _folded(tree)
-        nodes = walk(tree)
-        compared: dict[ast.AST, frozenset[int]] = {
-            side: _remainders(folded, node)
-            for node in nodes
-            if isinstance(node, ast.Compare)
-            for side in (node.left, *node.comparators)
-        }
-        for node in nodes:
-            for divisor in _divisors(folded, node):
-                remainders |= {(divisor, rest % divisor) for rest in compared.get(node, ()) or {0}}
-    return frozenset(remainders)
+    return frozenset(
+        (divisor, rest % divisor)
+        for node in nodes
+        for divisor in _divisors(folded, node)
+        for rest in compared.get(node, ()) or {0}
+    )
 
 
 def _divisors(folded: _Folded, node: ast.AST) -> Iterator[int]:
@@ -123,7 +149,7 @@ def _divisors(folded: _Folded, node: ast.AST) -> Iterator[int]:
             yield from (value + 1 for value in _sizes(folded.values.get(side, ())))
 
 
-def _remainders(folded: _Folded, node: ast.Compare) -> frozenset[int]:
+def _compared_with(folded: _Folded, node: ast.Compare) -> frozenset[int]:
     exact = {value for side in (node.left, *node.comparators) for value in folded.values.get(side, ())}
     if all(isinstance(operator_, ast.Eq | ast.NotEq) for operator_ in node.ops):
         return frozenset(exact)
@@ -137,11 +163,6 @@ def _settings(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Dict):
         return [value for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant)]
     return []
-
-
-def _limits(files: Collection[SourceFile]) -> frozenset[int]:
-    names = {_named(node) for tree in _trees(files) for node in walk(tree)}
-    return frozenset(limit for name, limit in _NARROW.items() if name in names)
 
 
 def _sizes(values: Iterable[int]) -> frozenset[int]:
@@ -259,27 +280,5 @@ def _applied(operation: type[ast.operator], left: int, right: int) -> int | None
     return _OPERATORS[operation](left, right)
 
 
-def needs_alignment(files: Iterable[SourceFile]) -> bool:
-    """Whether Python files make tensor descriptors, which the hardware takes of memory from a multiple of 16 bytes on alone."""
-    return any(_named(node) in _DESCRIPTORS for tree in _trees(files) for node in walk(tree))
-
-
 def _named(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
-
-
-def _trees(files: Iterable[SourceFile]) -> Iterator[ast.Module]:
-    for file in files:
-        if file.path.endswith(".py"):
-            with contextlib.suppress(*UNPARSABLE):
-                yield _tree(file.text)
-
-
-@functools.lru_cache(MOST_KEPT)
-def _tree(text: str) -> ast.Module:
-    return parse(text)
-
-
-@functools.lru_cache(MOST_KEPT)
-def _folded(tree: ast.Module) -> _Folded:
-    return _Folded(tree)

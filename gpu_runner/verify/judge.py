@@ -92,15 +92,7 @@ from gpu_runner.verify.cases import (
     plan_cases,
 )
 from gpu_runner.verify.combinations import Signature
-from gpu_runner.verify.constants import (
-    asks_for_zero,
-    compared_in,
-    constants_of,
-    fractions_in,
-    grouped_in,
-    needs_alignment,
-    remainders_in,
-)
+from gpu_runner.verify.constants import numbers_in
 from gpu_runner.verify.draws import MASTER_BYTES, Draws
 from gpu_runner.verify.early import Door, Early, is_fit_after_a_run, keeps_apart
 from gpu_runner.verify.examine import AnsweredCase, ComparedCase, compared_case, examine
@@ -626,7 +618,7 @@ def choose_cases(
         dtypes = request.dtypes or (problem.dtypes if problem.dtypes != DTYPES else ("float32",))
         seeds = 2 if request.quick else KERNELBENCH_SEEDS
         return tuple(Case(f"seed {n}", (), dtype, draws.seed(f"{dtype} {n}")) for dtype in dtypes for n in range(seeds))
-    files = request.candidate.screened_files
+    numbers = numbers_in(request.candidate.screened_files)
     cases = plan_cases(
         problem,
         request.dtypes or problem.dtypes,
@@ -636,20 +628,16 @@ def choose_cases(
         draws=draws,
         beside=request.original is not None,
         multiples=request.multiples,
-        constants=constants_of(files),
-        compared=compared_in(files),
-        grouped=grouped_in(files),
-        remainders=remainders_in(files),
-        asks_for_zero=asks_for_zero(files),
+        numbers=numbers,
     )
-    if needs_alignment(files):
+    if numbers.needs_alignment:
         cases = aligned(problem, cases, draws)
     if request.composed is not None:  # extreme values were each part's own business
         cases = tuple(case for case in cases if case.content is Content.ordinary and not case.may_raise)
     again = next((case for case in cases if case.again), None)
     if again is not None and is_original(request.candidate, request.original):
         cases += (_as_a_loss_begins(again, draws),)
-    fractions, stream = sorted(fractions_in(files)), draws.stream("faint")
+    fractions, stream = sorted(numbers.fractions), draws.stream("faint")
     if fractions:
         cases = tuple(replace(case, faint=stream.choice(fractions)) if case.special else case for case in cases)
     return cases
@@ -742,7 +730,8 @@ def _bounds(problem: Problem, request: VerifyRequest, cases: Sequence[Case], int
     if problem.form == "kernelbench":
         run = {case.dtype for case in cases}
         return tuple(Check("dtype_left_out", dtype, True) for dtype in DTYPES if dtype not in run)
-    limits = beyond_reach(problem, constants_of(request.candidate.screened_files), interpreted=interpreted)
+    constants = numbers_in(request.candidate.screened_files).constants
+    limits = beyond_reach(problem, constants, interpreted=interpreted)
     return tuple(Check("constant_left_out", f"{dim} > {most}", True) for dim, most in limits.items())
 
 

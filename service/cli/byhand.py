@@ -209,7 +209,9 @@ def fuse(
     extract_author: Annotated[AuthorName, typer.Option(help="Who changes the cut.")] = AuthorName.auto,
     dispatch_author: Annotated[AuthorName, typer.Option(help="Who writes the parts.")] = AuthorName.auto,
     compose_author: Annotated[AuthorName, typer.Option(help="Who puts the parts together.")] = AuthorName.auto,
-    rounds: Annotated[int, typer.Option(min=0, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
+    rounds: Annotated[
+        int, typer.Option(min=0, max=MAX_REPAIRS, help="How often a model may repair a failed answer.")
+    ] = 3,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of resuming.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -261,8 +263,8 @@ def calibrate(
     problems: Annotated[
         list[Path] | None, typer.Argument(help="Problem files; by default those that are known of libraries.")
     ] = None,
-    comparisons: Annotated[int, typer.Option(help="Of kernels with themselves.", min=3)] = 200,
-    tries: Annotated[int, typer.Option(help="Of finding the planted slowdown.", min=0)] = 40,
+    comparisons: Annotated[int, typer.Option(help="How many comparisons of kernels with themselves.", min=3)] = 200,
+    tries: Annotated[int, typer.Option(help="How often to try to detect the planted slowdown.", min=0)] = 40,
     slowdown: Annotated[float, typer.Option(help="The planted slowdown, as a share of the time.", min=0.005)] = 0.03,
     as_json: Json = False,
 ) -> None:

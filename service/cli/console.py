@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -52,16 +51,12 @@ def say(text: str) -> None:
 
 
 def tell(markdown: str) -> None:
-    """Print markdown on standard output: laid out on a terminal, as it is where it is piped on."""
-    if not sys.stdout.isatty():
-        typer.echo(markdown)
-        return
+    """Print markdown on standard output: laid out on a terminal, as plain text where it is piped."""
     from rich.console import Console
-    from rich.markdown import Markdown
 
-    from service.local.terminal import unfolded
+    from service.local.terminal import show_markdown
 
-    Console().print(Markdown(unfolded(markdown)))
+    show_markdown(markdown, Console())
 
 
 def told(failure: Failure) -> str:

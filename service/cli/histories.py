@@ -20,7 +20,7 @@ Checkout = Annotated[
     Path | None, typer.Option("--repo", help="A checkout, whose own database is used.", exists=True, file_okay=False)
 ]
 Repository = Annotated[
-    str | None, typer.Option(help="owner/name in this installation's database, in the place of a checkout.")
+    str | None, typer.Option(help="owner/name in this installation's database, instead of a checkout.")
 ]
 
 
@@ -191,7 +191,7 @@ def _known(repo: Path | None, repository: str | None) -> str:
     name = _named(repo, repository)
     if name not in history.repositories():
         there = ", ".join(history.repositories()) or "none"
-        message = f"no number of {name} was ever measured or imported; repositories in this database: {there}"
+        message = f"nothing was measured or imported for {name}; this database has: {there}"
         raise UserFacingError(Failure(FailureCode.missing, message))
     return name
 

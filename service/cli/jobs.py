@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 Repo = Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)]
 Auto = Annotated[bool, typer.Option("--auto", help="Skip the checkpoints.")]
 Profiled = Annotated[bool, typer.Option("--profile", help="Profile the kernel once it is proved.")]
-Layout = Annotated[str | None, typer.Option(help="liger, versioned or plain; by default found by looking.")]
+Layout = Annotated[str | None, typer.Option(help="liger, plain, versioned or fla; detected by default.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the report; by default .git/kernelsmith/NAME.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of resuming.")]
 Author = Annotated[AuthorName, typer.Option(help="Who writes the kernel.")]
 Recorded = Annotated[
     Path | None,
@@ -77,7 +77,9 @@ def create(
     candidates: Annotated[
         int, typer.Option(min=1, max=MAX_CANDIDATES, help="How many kernels to ask a model for at once.")
     ] = 3,
-    repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
+    repairs: Annotated[
+        int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model may repair a failed answer.")
+    ] = 3,
     choose: Annotated[Choose, typer.Option(help="Which of a model's proved kernels to take.")] = Choose.first,
     to: Annotated[
         str | None, typer.Option(help="The target: ascend, cutile or cutedsl; by default a GPU, in Triton.")
@@ -117,16 +119,14 @@ def optimize(
     goal: Annotated[Goal, typer.Option(help="What to improve.")] = Goal.balanced,
     scope: Annotated[
         str,
-        typer.Option(
-            help="What to improve it for: a pass, small or large sizes, or sizes, such as 'backward, H=4096'."
-        ),
+        typer.Option(help="What to improve: a pass, small or large sizes, or sizes, such as 'backward, H=4096'."),
     ] = "general",
     variants: Annotated[int, typer.Option(min=1, max=32, help="How many variants to try at most.")] = 8,
     target: Annotated[str | None, typer.Option(help="When to stop, such as 'forward < 0.3 ms @ H=4096'.")] = None,
     to: Annotated[
         str | None,
         typer.Option(
-            help="The implementation in another language that is tuned, and ported first where there is none: cutile or cutedsl."
+            help="Tune the implementation in this language, ported first if there is none: cutile or cutedsl."
         ),
     ] = None,
     auto: Auto = False,
@@ -173,13 +173,11 @@ def modify(
         Path | None, typer.Option(help="A file that says what to change.", exists=True, dir_okay=False)
     ] = None,
     auto: Auto = False,
-    author: Annotated[
-        Literal["llm", "auto"], typer.Option(help="Who makes the change: a model, whichever of the two is said.")
-    ] = "llm",
+    author: Annotated[Literal["llm", "auto"], typer.Option(help="Who makes the change; both mean a model.")] = "llm",
     problem: Annotated[
         Path | None,
         typer.Option(
-            help="A problem with its CALL: what the kernel shall compute afterwards, or what it computes where that is not known.",
+            help="A problem with its CALL: what the kernel computes after the change, or today if that is unknown.",
             exists=True,
             dir_okay=False,
         ),
@@ -187,7 +185,9 @@ def modify(
     candidates: Annotated[
         int, typer.Option(min=1, max=MAX_CANDIDATES, help="How many changes to ask a model for at once.")
     ] = 3,
-    repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
+    repairs: Annotated[
+        int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model may repair a failed answer.")
+    ] = 3,
     profile: Profiled = False,
     layout: Layout = None,
     record: Recorded = None,
@@ -416,7 +416,7 @@ def run_job(
 
 def _tell_recorded(count: int, record: Path) -> None:
     if not count:
-        say(f"{record} holds the job, and no question: nothing was answered.")
+        say(f"{record} has the job and no questions: no model was asked.")
         return
     are = "question is" if count == 1 else "questions are"
     say(f"{count} {are} recorded in {record}; `kernelsmith replay {record}` repeats the job without a model.")

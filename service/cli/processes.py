@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 @app.command()
 def demo(
-    name: Annotated[str, typer.Argument(help="create, optimize or nightly: what is played.")] = "create",
-    keep: Annotated[bool, typer.Option("--keep", help="Stay up with the pages open.")] = False,
-    out: Annotated[Path, typer.Option(help="Where to leave what came of it.")] = Path("build/demo"),
+    name: Annotated[str, typer.Argument(help="What to play: create, optimize or nightly.")] = "create",
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the servers running.")] = False,
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("build/demo"),
     source: Annotated[Path | None, typer.Option(help="The library's archive; by default pip fetches it.")] = None,
 ) -> None:
     """Play a whole job, or a month of nights, on the source of a real library, with no account, key or GPU."""
@@ -93,7 +93,7 @@ def work(
     with starting():
         settings = embedded.from_environment()
     if part is not None and settings.redis_url is None:
-        say("--only is for several hosts, which meet at one database and one Redis: set DATABASE_URL and REDIS_URL")
+        say("--only needs a database and a Redis that all hosts share: set DATABASE_URL and REDIS_URL")
         raise typer.Exit(EXIT_REFUSED)
     end_on_signals()
     with starting(), embedded.serve_workers(settings, only=part):
@@ -397,7 +397,7 @@ UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 @app.command()
 def gc(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be removed.")] = False,
     as_json: Json = False,
 ) -> None:
     """Remove artifacts past retention, and folders that killed processes left in the temporary directory of this machine.

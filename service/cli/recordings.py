@@ -30,7 +30,7 @@ def recording(
     """Show what the questions of a recording took: tokens, cached tokens, seconds, and money where there is a price.
 
     No database is needed, and nothing is asked. Requests without a price are priced by KERNELSMITH_MODEL_PRICES.
-    Exit 0 told, 2 it is no recording, 3 a setting cannot be used.
+    Exit 0 done, 2 not a recording, 3 a setting cannot be used.
     """
     from service.report.console import recording_section
 

@@ -140,7 +140,9 @@ class Rule:
         return next((option for option in self.options if option.name == name), None)
 
 
-_JOB = Argument(ArgumentKind.job, "JOB", "the job's id, as its status comment shows it; not needed where there is one")
+_JOB = Argument(
+    ArgumentKind.job, "JOB", "the job's id, as its status comment shows it; not needed if there is only one"
+)
 _PROBLEM = Argument(
     ArgumentKind.source,
     "from PATH[:SYMBOL]|URL",
@@ -154,26 +156,26 @@ _VARIANTS_AUTHOR = Option(
 )
 _ANY_AUTHOR = Option(
     "author",
-    "who writes the kernel: the compiler needs no model; `auto` takes it first, and a model where it refuses or can be beaten",
+    "who writes the kernel: `compiler` asks no model, `auto` asks one where the compiler refuses or can be beaten, `llm` always",
     choices=(AuthorName.compiler.value, AuthorName.llm.value, AuthorName.auto.value),
     default="auto",
 )
 _PART_AUTHOR = Option(
     "author",
-    "who writes parts: the compiler needs no model; `auto` asks one for parts that the compiler refuses, `llm` for all",
+    "who writes parts: `compiler` asks no model, `auto` asks one for parts that the compiler refuses, `llm` for all",
     choices=(AuthorName.compiler.value, AuthorName.llm.value, AuthorName.auto.value),
     default="auto",
 )
 _MODEL_AUTHOR = Option(
     "author",
-    "who makes the change: a language model, whichever of the two is said",
+    "who makes the change; both mean a language model",
     choices=(AuthorName.llm.value, AuthorName.auto.value),
     default="auto",
 )
 _SEARCH = (
     Option(
         "candidates",
-        f"how many kernels a model is asked for at once, 1 to {MAX_CANDIDATES}",
+        f"kernels that a model is asked for at once, 1 to {MAX_CANDIDATES}",
         "N",
         default="3",
         kind=ValueKind.number,
@@ -181,7 +183,7 @@ _SEARCH = (
     ),
     Option(
         "repairs",
-        f"how often a model sees what failed and tries again, 1 to {MAX_REPAIRS}",
+        f"how often a model may repair a failed answer, 1 to {MAX_REPAIRS}",
         "N",
         default="3",
         kind=ValueKind.number,
@@ -189,7 +191,7 @@ _SEARCH = (
     ),
     Option(
         "choose",
-        "which of a model's proved kernels is taken: the first, or the fastest",
+        "which of a model's proved kernels to take: the first, or the fastest",
         choices=tuple(choose.value for choose in Choose),
         default="first",
     ),
@@ -197,21 +199,21 @@ _SEARCH = (
 _NEW_TO = Option("to", "the device and language to write it for", choices=NEW_TARGETS, default="a GPU, in Triton")
 _TUNED_TO = Option(
     "to",
-    "the implementation in another language that is tuned, and ported first where there is none",
+    "tune the implementation in this language, ported first if there is none",
     choices=TUNED_TARGETS,
     default="the kernel's own file",
 )
-_LAYOUT = Option("layout", "how a kernel lives in the repository", choices=LAYOUTS, default="found by looking")
+_LAYOUT = Option("layout", "how kernels live in the repository", choices=LAYOUTS, default="detected")
 _GPU = Option(
     "gpu",
     "the architecture to measure on, such as sm_90, h100 or hopper",
     "ARCH",
-    default="any that is there",
+    default="any available",
     kind=ValueKind.architecture,
 )
 _SCOPE = Option(
     "scope",
-    "what to improve it for: a pass, a part of the sizes (`small`, `large`), or sizes; several in quotes, such as "
+    "what to improve: a pass, a part of the sizes (`small`, `large`), or sizes; several in quotes, such as "
     '`"backward, H=4096"`',
     "general|forward|backward|small|large|SIZES",
     default="general",
@@ -225,11 +227,10 @@ _TARGET = Option(
 )
 _PROFILE = Option(
     "profile",
-    "profile the kernel once it is proved, and say what bounds it: by Nsight Compute where the GPU host allows it, else by its "
-    "bytes and operations",
+    "profile the proved kernel: by Nsight Compute where the GPU host allows it, else by its bytes and operations",
 )
-_AUTO = Option("auto", "do not stop for reviews; the pull request stays open all the same")
-_DRY_RUN = Option("dry-run", "say what would be done, and what it may take at most, and start nothing")
+_AUTO = Option("auto", "do not wait for reviews; the pull request stays open")
+_DRY_RUN = Option("dry-run", "show what would be done and its limits, and start nothing")
 _AGAINST = Option(
     "against",
     "the branch, tag or commit to compare with",
@@ -240,13 +241,11 @@ _AGAINST = Option(
 _KERNEL = Argument(
     ArgumentKind.kernel,
     "NAME",
-    "the kernel, by its name, its class or its function; not needed on a pull request that touches one kernel",
+    "the kernel, by its name, class or function; not needed on a pull request that touches one kernel",
 )
-_NAMED_KERNEL = Argument(
-    ArgumentKind.kernel, "NAME", "the kernel, by its name, its class or its function", required=True
-)
+_NAMED_KERNEL = Argument(ArgumentKind.kernel, "NAME", "the kernel, by its name, class or function", required=True)
 _KERNELS = Argument(
-    ArgumentKind.kernels, "NAME ...", f"the kernels, at most {MAX_KERNELS}; not needed where the change touches them"
+    ArgumentKind.kernels, "NAME ...", f"the kernels, at most {MAX_KERNELS}; by default those that the change touches"
 )
 
 GRAMMAR: tuple[Rule, ...] = (
@@ -285,20 +284,20 @@ GRAMMAR: tuple[Rule, ...] = (
             _AUTO,
             _DRY_RUN,
         ),
-        "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
+        "a fenced Python block that holds the problem with its `CALL`, if the library's is not known",
         synonyms=("optimise", "speed-up", "speedup", "accelerate", "improve"),
         suggested_for=("faster", "quicker", "smaller", "leaner", "speed", "reduce", "shrink", "perf"),
     ),
     Rule(
         Verb.modify,
-        "Change an existing kernel as you say, and prove, test and measure the change, on a pull request.",
+        "Change an existing kernel as described, and prove, test and measure the change, on a pull request.",
         "/kernel modify geglu let the caller choose the slope of the gate; today's is the default",
         (
             _NAMED_KERNEL,
-            Argument(ArgumentKind.text, "TEXT", "what to change; it may go on below", required=True),
+            Argument(ArgumentKind.text, "TEXT", "what to change; may continue on the next lines", required=True),
         ),
         (_MODEL_AUTHOR, *_SEARCH[:2], _LAYOUT, _GPU, _PROFILE, _AUTO, _DRY_RUN),
-        "more words, and a fenced Python block with a problem and its `CALL`: what the kernel shall compute afterwards, or what "
+        "more words, and a fenced Python block with a problem and its `CALL`: what the kernel computes after the change, or what "
         "it computes today where the library's is not known",
         synonyms=("fix", "update", "change", "extend", "edit", "adapt"),
         suggested_for=("patch", "refactor", "repair", "rename"),
@@ -315,19 +314,19 @@ GRAMMAR: tuple[Rule, ...] = (
             _AUTO,
             _DRY_RUN,
         ),
-        "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
+        "a fenced Python block that holds the problem with its `CALL`, if the library's is not known",
         synonyms=("migrate",),
         suggested_for=("npu", "ascend", "cutile", "cutedsl", "rocm", "xpu"),
     ),
     Rule(
         Verb.fuse,
-        "Take a whole model apart, write and prove its parts, and compose and prove the whole, on a pull request.",
+        "Cut a whole model into parts, write and prove a kernel for each, and compose and prove the whole, on a pull request.",
         "/kernel fuse src/model.py:Block",
         (
             Argument(
                 ArgumentKind.model,
                 "PATH[:SYMBOL]|URL",
-                "the model: a file of the repository, or a link to one on this host; not needed where it is pasted",
+                "the model: a file of the repository, or a link to one on this host; not needed if it is pasted",
             ),
         ),
         (_PART_AUTHOR, *_SEARCH[:2], _LAYOUT, _AUTO, _DRY_RUN),
@@ -345,7 +344,7 @@ GRAMMAR: tuple[Rule, ...] = (
     ),
     Rule(
         Verb.profile,
-        "Measure an existing kernel, and say what bounds it and what could be tried; nothing is changed.",
+        "Measure an existing kernel, and report what bounds it and what could be tried; nothing is changed.",
         "/kernel profile cross_entropy --scope large",
         (_KERNEL, _PROBLEM),
         (_SCOPE, _GPU, _LAYOUT, _DRY_RUN),
@@ -353,7 +352,7 @@ GRAMMAR: tuple[Rule, ...] = (
     ),
     Rule(
         Verb.bench,
-        "Say with evidence whether a pull request makes kernels faster or slower than its merge base.",
+        "Measure whether a pull request makes kernels faster or slower than its merge base.",
         "/kernel bench rms_norm layer_norm --against main",
         (_KERNELS,),
         (_AGAINST, _GPU, _DRY_RUN),
@@ -384,7 +383,7 @@ GRAMMAR: tuple[Rule, ...] = (
     ),
     Rule(
         Verb.bisect,
-        "Find the commits that made a kernel slower or larger: each step runs two commits in turns.",
+        "Find the commits that made a kernel slower or larger: each step runs two commits interleaved.",
         "/kernel bisect rms_norm 1f2e3d4..9a8b7c6",
         (
             _NAMED_KERNEL,
@@ -400,25 +399,21 @@ GRAMMAR: tuple[Rule, ...] = (
     ),
     Rule(
         Verb.triaged,
-        "Accept the regression that an issue of the nightly run reports: what is measured now is the new base.",
+        "Accept the regression that an issue of the nightly run reports: the current measurements become the new base.",
         "/kernel triaged needed for inputs of any stride",
-        (Argument(ArgumentKind.text, "REASON", "why it is accepted; it may go on below", required=True),),
+        (Argument(ArgumentKind.text, "REASON", "why it is accepted; may continue on the next lines", required=True),),
     ),
     Rule(
         Verb.explain,
         "Show what is known of a kernel without a new job: its last numbers on each GPU, and the jobs about it.",
         "/kernel explain rms_norm",
-        (
-            Argument(
-                ArgumentKind.kernel, "NAME", "the kernel, by the name that jobs and nights have for it", required=True
-            ),
-        ),
+        (Argument(ArgumentKind.kernel, "NAME", "the kernel, by its name in jobs and nights", required=True),),
         synonyms=("describe", "about"),
         suggested_for=("info", "show", "history"),
     ),
     Rule(
         Verb.status,
-        "Say how far a job is.",
+        "Show the state of a job.",
         "/kernel status",
         (_JOB,),
         synonyms=("progress", "state", "jobs"),
@@ -433,7 +428,7 @@ GRAMMAR: tuple[Rule, ...] = (
     ),
     Rule(
         Verb.retry,
-        "Carry a stopped job on from the stage in which it stopped.",
+        "Resume a stopped job from the stage in which it stopped.",
         "/kernel retry",
         (_JOB,),
         synonyms=("rerun", "re-run", "resume", "restart"),
@@ -441,7 +436,7 @@ GRAMMAR: tuple[Rule, ...] = (
     ),
     Rule(
         Verb.approve,
-        "Go on after a checkpoint, where GitHub does not let you review.",
+        "Approve a checkpoint where GitHub does not let you review.",
         "/kernel approve 1f2e3d4",
         (
             Argument(
@@ -452,16 +447,20 @@ GRAMMAR: tuple[Rule, ...] = (
     ),
     Rule(
         Verb.revise,
-        "Have the stage before the checkpoint done again, with your words as feedback.",
+        "Run the stage before the checkpoint again, with your feedback.",
         "/kernel revise keep the row in registers, and round once at the end",
-        (Argument(ArgumentKind.text, "TEXT", "what should be different; it may go on below", required=True),),
+        (
+            Argument(
+                ArgumentKind.text, "TEXT", "what should be different; may continue on the next lines", required=True
+            ),
+        ),
         suggested_for=("reject", "redo", "no", "request-changes", "feedback"),
     ),
     Rule(
         Verb.help,
         "Show the commands, or one of them in full.",
         "/kernel help create",
-        (Argument(ArgumentKind.verb, "VERB", "the command to explain"),),
+        (Argument(ArgumentKind.verb, "VERB", "the command to show"),),
         synonyms=("commands", "usage"),
         suggested_for=("h", "?", "gpu", "options", "version", "list"),
     ),

@@ -71,7 +71,7 @@ class Credential:
 
 
 REFUSALS_IN_A_ROW = 2  # the first may be of a token that has just expired, or of a clock that was set
-REFUSED_FIX = "replace the token, or the App's number and key, and restart; what waits goes on by itself"
+REFUSED_FIX = "replace the token, or the App's number and key, and restart; waiting work resumes by itself"
 
 
 class CredentialLog:

@@ -45,7 +45,7 @@ COMMANDS = (
     (
         "Start `kernelsmith work --only gpu` on a host with a GPU; where there are several kinds of hosts, name one with `--gpu`. "
         "Then `/kernel retry`.",
-        "Give the same command on a machine with a GPU.",
+        "Run the same command on a machine with a GPU.",
     ),
     ("`/kernel retry`", "the same command"),
     ("paste it in a fenced Python block below the command", "give one with `--problem`"),
@@ -76,7 +76,7 @@ def _next(failure: Failure, job: JobView) -> str:
     fix = as_commands(sentence(failure.fix)) if failure.fix else ""
     if failure.code in REFUSALS or "the same command" in fix:
         return fix
-    return f"{fix} The same command goes on from {failed_stage(job)}.".strip()
+    return f"{fix} The same command resumes from {failed_stage(job)}.".strip()
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     base = checkout.merge_base(against, asked.head or checkout.head())
     if base == head and asked.head is None:  # a search holds its good commit against itself
         fix = "Name an older commit with --against, or compare the working tree with --dirty."
-        raise UserFacingError(Failure(FailureCode.problem, f"HEAD is all contained in {against}", fix))
+        raise UserFacingError(Failure(FailureCode.problem, f"HEAD is contained in {against}", fix))
     return JobRequest(
         key=_key(asked, [base, head, *asked.kernels]),
         verb=asked.verb,

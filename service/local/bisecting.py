@@ -128,5 +128,5 @@ def judged(kernel: MeasuredKernel, rows: frozenset[Row] | None) -> StepOutcome:
         raise UserFacingError(kernel.skipped)
     if kernel.benchmark is not None and kernel.benchmark.predicted:
         fix = "Run it on a machine with a GPU; finished steps are kept in the checkout's git folder."
-        raise UserFacingError(Failure(FailureCode.environment, "no GPU is here, so that nothing was timed", fix))
+        raise UserFacingError(Failure(FailureCode.environment, "no GPU is available, so nothing was timed", fix))
     return step_of(kernel.benchmark, rows)

@@ -137,9 +137,9 @@ class LocalEffects:
 
 # Longer than git takes for a commit, and not so long that a run after an interruption seems to hang.
 LEASE_S = 60.0
-HELD = "Another run, or one that was interrupted a moment ago, has hold of this job; waiting for it."
-UNUSABLE = "Nothing can be run on {}; it goes on by itself once that is over, and Ctrl-C leaves it for another time."
-AGAIN = "A step broke; it is tried again in a moment."
+HELD = "Another run holds this job, or one was interrupted a moment ago; waiting."
+UNUSABLE = "Nothing can run on {}; the job resumes by itself once that is over, and Ctrl-C leaves it for later."
+AGAIN = "A step failed; retrying in a moment."
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
 
 
@@ -164,9 +164,9 @@ class LocalSession:
         job_id = inbox.submit(request).job_id
         job = self._view(job_id)
         if job.state in (JobState.failed, JobState.cancelled) and inbox.retry(job_id, "local"):
-            self.terminal.say(f"Job {job_id} had stopped; it goes on from that stage.")
+            self.terminal.say(f"Job {job_id} had stopped; resuming from that stage.")
         elif job.stages and job.stages[0].started_at:
-            self.terminal.say(f"Job {job_id} is known; it goes on from where it was.")
+            self.terminal.say(f"Job {job_id} already exists; resuming.")
         try:
             job = self._until_it_ends(job_id, asked.options.auto)
         except StoppedError:
@@ -237,7 +237,7 @@ class LocalSession:
     def _request(self, asked: LocalJob) -> JobRequest:
         changed = self.checkout.changed()
         if changed and not asked.dirty:
-            self.terminal.say(f"Not committed, so the job does not see it: {', '.join(changed[:5])}")
+            self.terminal.say(f"Not committed, so not part of the job: {', '.join(changed[:5])}")
         if asked.verb is Verb.nightly:
             return nightly_request(self.checkout, asked)
         return (

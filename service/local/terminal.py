@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
 import typer
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.console import Console
 from rich.markdown import Markdown
 
+from service.escape import clean
 from service.report.layout import fences
 from workers import inbox
 from workers.contracts import Decision, JobView, LineComment, StageState
@@ -54,6 +58,77 @@ class _Line(HTMLParser):
         self.parts.append(f"&#{name};")
 
 
+@functools.cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
+
+
+def plain_text(markdown: str) -> str:
+    """A comment as text: no signs or escapes of markdown, the columns of tables aligned, links with their addresses."""
+    lines: list[str] = []
+    rows: list[list[str]] = []
+    right: set[int] = set()  # columns of numbers
+    items: list[str] = []  # the sign of each list that is open
+    for token in _parser().parse(unfolded(markdown)):
+        if token.type in ("fence", "code_block"):
+            lines += [f"    {line}" for line in token.content.splitlines()]
+        elif token.type in ("bullet_list_open", "ordered_list_open"):
+            items.append("")
+        elif token.type == "list_item_open":
+            items[-1] = "- " if token.markup == "-" else f"{token.info}. "
+        elif token.type in ("bullet_list_close", "ordered_list_close"):
+            items.pop()
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type == "td_open" and "right" in str(token.attrGet("style")):
+            right.add(len(rows[-1]))
+        elif token.type == "inline" and rows:
+            rows[-1].append(_inline(token.children or ()))
+        elif token.type == "inline":
+            indent = "  " * (len(items) - 1) + items[-1] if items else ""
+            lines.append(indent + _inline(token.children or ()).replace("\n", "\n" + " " * len(indent)))
+        elif token.type == "table_close":
+            lines += _aligned(rows, right)
+            rows, right = [], set()
+        if token.level == 0 and token.nesting <= 0:
+            lines.append("")
+    return "\n".join(lines).strip("\n")
+
+
+def _inline(tokens: Sequence[Token]) -> str:
+    text, targets = "", list[str]()
+    for token in tokens:
+        if token.type == "link_open":
+            targets.append(str(token.attrGet("href")))
+        elif token.type == "link_close":
+            text += f" ({targets.pop()})"
+        elif token.type in ("softbreak", "hardbreak"):
+            text += "\n"
+        elif token.type == "image":
+            text += f"{token.content} ({token.attrGet('src')})"
+        else:
+            text += token.content  # none in what opens and closes emphasis
+    return text.replace("\u200b", "")
+
+
+def _aligned(rows: Sequence[Sequence[str]], right: set[int]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = (
+        (cell.rjust(width) if place in right else cell.ljust(width))
+        for cells in rows
+        for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return ["  ".join(next(padded) for _ in widths).rstrip() for _ in rows]
+
+
+def show_markdown(markdown: str, console: Console) -> None:
+    """Print a comment: laid out on a terminal, as plain text where the output is piped."""
+    if console.is_terminal:
+        console.print(Markdown(unfolded(markdown)))
+    else:
+        typer.echo(clean(plain_text(markdown)), file=console.file)
+
+
 POLL_S = 0.5
 
 
@@ -79,12 +154,12 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Print one line."""
-        self.console.print(text, highlight=False, markup=False)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def show(self, markdown: str) -> None:
         """Print a comment as it would stand on GitHub, with all of it open."""
         self.console.print()
-        self.console.print(Markdown(unfolded(markdown)))
+        show_markdown(markdown, self.console)
         self.console.print()
 
     def ask(self, job: JobView) -> TerminalChoice:
@@ -102,7 +177,7 @@ class Terminal:
                 return TerminalChoice(Decision.revise, typer.prompt("what should change", err=True))
             if answer in {"q", "quit", "n", "no"}:
                 raise StoppedError
-            self.say("Say approve, revise or quit.")
+            self.say("Answer approve, revise or quit.")
 
     @contextmanager
     def following(self, job_id: str) -> Iterator[None]:

@@ -308,8 +308,8 @@ def _caption(result: BenchmarkResult) -> str:
         return ""
     if result.predicted:
         return (
-            f"<sub>Predicted for {_gpu(result)}: the bytes that must move, over the bandwidth that a copy is expected to reach. "
-            "A kernel on a GPU takes longer than this.</sub>"
+            f"<sub>Predicted for {_gpu(result)}: bytes that must move / bandwidth that a copy is expected to reach. This is a "
+            "lower bound for a kernel on a GPU.</sub>"
         )
     text = "Medians. The floor is the least time that the hardware allows."
     if any(timed and usable(timed.host_us) for row in result.rows for timed in row.timings):

@@ -41,7 +41,7 @@ def host_section(report: HostReport) -> str:
     problems = ("To fix:", bullets(report.problems)) if report.problems else ("Nothing to fix.",)
     return paragraphs(
         table(("fact", "value"), facts),
-        table(("a child tried to", "and it was", "detail"), proofs) if proofs else "",
+        table(("a sandboxed child tried to", "result", "detail"), proofs) if proofs else "",
         *problems,
     )
 
@@ -65,11 +65,13 @@ def calibration_section(trust: Trust) -> str:
     """False verdicts first, then how the planted slowdown was detected, then every row."""
     compared, planted = sum(trust.words.values()), sum(trust.planted.values())
     if not compared:
-        return paragraphs("**Nothing was timed:** no GPU is here.", _left_out(trust))
+        return paragraphs("**Nothing was timed:** no GPU is available.", _left_out(trust))
     wrong = sum(trust.words.get(word, 0) for word in (Word.faster, Word.slower))
     caught = trust.planted.get(Word.slower, 0)
-    text = f"**{wrong} false words in {compared} comparisons of kernels with themselves; a planted slowdown of"
-    text += f" {trust.slowdown:.0%} was found in {caught} of {planted} tries**, on {inline(trust.gpu or 'a GPU', 60)}."
+    text = f"**{wrong} false results in {compared} comparisons of kernels with themselves; a planted slowdown of"
+    text += (
+        f" {trust.slowdown:.0%} was detected in {caught} of {planted} tries**, on {inline(trust.gpu or 'a GPU', 60)}."
+    )
     spread = f"Kernels were between {min(trust.ratios):.4f} and {max(trust.ratios):.4f} times as fast as themselves."
     if trust.slowdowns:
         spread += f" The planted slowdown measured {min(trust.slowdowns):.1%} to {max(trust.slowdowns):.1%}."
@@ -92,7 +94,7 @@ def _left_out(trust: Trust) -> str:
     return bullets([f"{code(name)} was left out: {inline(why)}" for name, why in trust.left_out])
 
 
-NOT_TIMED = "Nothing was timed: there is no GPU here, or no kernel came so far."
+NOT_TIMED = "Nothing was timed: no GPU is available, or no kernel passed."
 MAX_NAMED = 6
 
 
@@ -178,7 +180,7 @@ SIZES = ("characters", "of which stable", "answered")
 def recording_section(use: RecordingUse) -> str:
     """A row a request, and the sums by purpose; an empty recording is told in a sentence."""
     if not use.questions:
-        return "The recording holds no question."
+        return "The recording has no questions."
     header = ("question", "purpose", "provider", "model", "outcome", *TOKENS, *SIZES)
     rows = [row for question in use.questions for row in _rows(question)]
     sums = [_sum_row(name, each) for name, each in (*use.purposes, ("all", use.total))]
@@ -221,14 +223,14 @@ def _sum_row(name: str, use: UseSum) -> tuple[str, ...]:
 
 def _words(use: RecordingUse) -> str:
     lines = [
-        "Tokens are those that the providers counted, and tokens out hold thinking; what a cache gave or took is not in tokens in. "
-        "Stable characters are the start of a question that others of the job repeat."
+        "Tokens are the providers' counts; tokens out include thinking, and tokens in exclude cache reads and writes. "
+        "Stable characters are the prefix that a question shares with others of the job."
     ]
     room = max(question.most_thinking_tokens for question in use.questions)
     if room:
         number = sum(question.most_thinking_tokens > 0 for question in use.questions)
         lines.append(
-            f"{counted(number, 'question')} of {len(use.questions)} left room for up to {room:,} tokens of thinking."
+            f"{counted(number, 'question')} of {len(use.questions)} allowed up to {room:,} tokens of thinking."
         )
     missing = use.total.unpriced_requests
     if missing == use.total.requests:

@@ -113,7 +113,7 @@ def generated_verdict(summary: GenerateSummary, job: JobView) -> str:
 def analyzed_sections(summary: AnalyzeSummary) -> str:
     """What the kernel is written from."""
     return paragraphs(
-        f"Look at the inputs, the gradients and the names; the kernel is written from these by the {code(summary.author)} author.",
+        f"Check the inputs, gradients and names: the {code(summary.author)} author writes the kernel from them.",
         review_answered(summary.answered),
         profile_table(summary.profile),
         bullets([sentence(note) for note in summary.notes]),
@@ -135,7 +135,7 @@ def generated_sections(summary: GenerateSummary) -> str:
     if len(summary.changed) > MAX_PATHS:
         paths.append(f"and {len(summary.changed) - MAX_PATHS} more")
     return paragraphs(
-        f"{interpreted_words(summary.verdict)} Speed is not looked at yet." if summary.verdict.interpreted else "",
+        f"{interpreted_words(summary.verdict)} Speed has not been measured yet." if summary.verdict.interpreted else "",
         review_answered(summary.answered),
         table(("value", "computed as"), rows),
         f"Files, by the {code(summary.author)} author:\n\n{bullets(paths)}" if paths else "",

@@ -184,17 +184,16 @@ def report_comment(
     job: JobView,
     links: Links,
     image_urls: Mapping[str, str] | None = None,
-    key: str | None = None,
     moved_to: str | None = None,
 ) -> str:
     """The comment that ends a job.
 
-    ``image_urls`` are addresses by the images' names; ``key`` tells the ends of a job apart that was retried; ``moved_to`` is the
-    head of the pull request where that is no longer the one that was looked at.
+    ``image_urls`` are addresses by the images' names; ``moved_to`` is the head of the pull request where that is no longer the one
+    that was looked at.
     """
     parts = _body(update, job, links, image_urls or {})
     body = paragraphs(parts[0], _moved(job, links, moved_to), *parts[1:], job_footer(job, links))
-    return signed(body, job.job_id, MessageKind.report, key)
+    return signed(body, job.job_id, MessageKind.report)
 
 
 def cancelled_lines(job: JobView, by: str, why: str = "") -> str:
@@ -226,7 +225,7 @@ def _moved(job: JobView, links: Links, moved_to: str | None) -> str:
     if moved_to is None or seen is None or moved_to == seen:
         return ""
     old, new = (link(code(sha[:12]), links.commit(sha)) for sha in (seen, moved_to))
-    return f"**The pull request has moved on:** this is about {old}, and its head is now {new}. {again(job)} runs on that one."
+    return f"**The pull request has changed:** this is about {old}, and its head is now {new}. {again(job)} runs on the new head."
 
 
 NAME = "Kernelsmith"

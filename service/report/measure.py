@@ -94,7 +94,7 @@ def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
         tail = "" if kernels.slower or kernels.larger or not kernels.faster else "; nothing is slower"
         return f"**Compared with {against}:** {'; '.join(parts)}{tail}.{_left(kernels)}"
     if not kernels.timed and kernels.predicted:
-        return f"**Nothing was timed:** no GPU was there, so nothing is known about the speed against {against}."
+        return f"**Nothing was timed:** no GPU was available, so the speed is unknown against {against}."
     if not kernels.timed:
         return f"**Nothing could be measured** against {against}: {_first_reason(kernels)}"
     measurements = sum(len(k.benchmark.rows) for k in kernels.timed if k.benchmark)
@@ -115,18 +115,14 @@ def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
         return f"fix {_codes(kernels.wrong)} first; timings of a wrong kernel mean nothing."
     worse = tuple(k for k in kernels.timed if k in kernels.slower or k in kernels.larger)
     if worse:
-        return f"look at {_codes(worse)}, or say in the pull request what it is worth; the rows are below."
+        return f"look at {_codes(worse)}, or justify it in the pull request; the rows are below."
     if not kernels.timed and kernels.predicted:
         return "give the command on an installation with a GPU; `/kernel verify` proves the values without one."
     if not kernels.timed:
         return "see why below, then use `/kernel bench` again."
     if kernels.undecided:
         return "`/kernel bench` again, when the GPU is quieter, if the undecided rows matter."
-    return (
-        "nothing stands in the way as far as speed goes."
-        if not kernels.skipped
-        else "see what was not measured, below."
-    )
+    return "nothing; speed is no obstacle to merging." if not kernels.skipped else "see what was not measured, below."
 
 
 def measured_conclusion(summary: MeasureSummary) -> Conclusion:
@@ -181,7 +177,7 @@ def unusual_section(summary: MeasureSummary) -> str:
     nothing = f"Nothing is unusual for {names}, by the nights on {inline(known[0].usual[0].gpu, 60)}."
     return paragraphs(
         paragraphs(head, bullets(unusual[:MAX_ROWS])) if unusual else nothing,
-        folded("Different, but within what the nights vary by", bullets(usual[:MAX_ROWS])) if usual else "",
+        folded("Different, but within the nightly variation", bullets(usual[:MAX_ROWS])) if usual else "",
     )
 
 
@@ -284,7 +280,7 @@ def _left(kernels: SortedKernels) -> str:
 
 def _first_reason(kernels: SortedKernels) -> str:
     skipped = kernels.skipped[0].skipped if kernels.skipped else None
-    return reason(skipped) if skipped is not None else "the runner gave no measurement."
+    return reason(skipped) if skipped is not None else "the runner returned no measurement."
 
 
 def reply_no_pull(verb: Verb) -> str:
@@ -300,8 +296,8 @@ def reply_no_pull(verb: Verb) -> str:
 def reply_no_change(sha: str, against: str) -> str:
     """Answer a bench or verify whose two sides are one commit."""
     return (
-        f"There is nothing to compare: {code(sha[:12])} is all contained in {code(against)}. Nothing was done. "
-        "Say what to compare it with, such as `/kernel bench --against v1.2.0`."
+        f"Nothing was done: {code(sha[:12])} is contained in {code(against)}, so there is nothing to compare. "
+        "Name another base, such as `/kernel bench --against v1.2.0`."
     )
 
 

@@ -33,7 +33,7 @@ def modified_verdict(summary: ModifySummary, job: JobView) -> str:
     if summary.broken_call is not None:
         return f"**{kernel} is changed, and a call that works today breaks:** {sentence(summary.broken_call)}."
     where = " in Triton's interpreter" if summary.verdict.interpreted else ""
-    kept = ", and the call as it is today still gives what it gave" if summary.changes_function else ""
+    kept = ", and today's call still returns the same results" if summary.changes_function else ""
     text = f"**{kernel} is changed and proved{where}:** {verdict_words(summary.verdict)}{kept}."
     return f"{text} The library's whole test file passes. {added_words(summary.added)}".rstrip()
 
@@ -43,7 +43,7 @@ def modified_sections(summary: ModifySummary) -> str:
     return paragraphs(
         warning(summary),
         f"To your last review:\n\n{bullets([sentence(item) for item in summary.answered])}" if summary.answered else "",
-        f"The model's own words about it: {inline(summary.summary, 1_200)}",
+        f"The model's description: {inline(summary.summary, 1_200)}",
         files_table(summary),
         bullets([sentence(note) for note in summary.notes]),
         change_details(summary),
@@ -62,7 +62,7 @@ def warning(summary: ModifySummary) -> str:
     """What somebody who uses the kernel today has to know."""
     if summary.broken_call is None:
         return ""
-    meant = "Whoever calls it so must change that. Approve it only if this is meant."
+    meant = "Such callers must be changed. Approve only if this is intended."
     return f"> [!WARNING]\n> {sentence(summary.broken_call)}. {meant}"
 
 
@@ -78,7 +78,7 @@ def change_details(summary: ModifySummary) -> str:
         folded("What was changed", code_block(summary.diff, "diff", DIFF_CHARS)),
         folded("Added tests", _added_table(summary.added)),
         folded(
-            "The problem as it shall be",
+            "The new problem",
             code_block(summary.problem_source, "python") if summary.changes_function else "",
         ),
         attempts_section(summary.attempts),
@@ -169,7 +169,7 @@ def _speed(summary: ConfirmSummary) -> str:
     words = [c.word for row in benchmark.rows if (c := compared(row)) is not None]
     mean = overall_speedup(benchmark.rows)
     if mean is None or not words:
-        return "; its speed was not compared with what stood before"
+        return "; its speed was not compared with the previous kernel"
     text = ", ".join(f"{word.value} on {words.count(word)}" for word in Word if word in words)
     return f" and is {ratio(mean)} as fast as before on {gpu}: of {counted(len(words), 'measurement')}, {text}"
 

@@ -63,7 +63,7 @@ STOP_WORDS: dict[StopReason, str] = {
     StopReason.target_met: "the target is met",
     StopReason.floor_reached: "the kernel has reached its floor, so nothing is left to gain",
     StopReason.strategies_used: "every strategy whose trigger holds has been tried",
-    StopReason.no_answer: "no model answered any more, and nothing else was left to try",
+    StopReason.no_answer: "no model answered, and nothing else was left to try",
     StopReason.cancelled: "it was cancelled",
 }
 GAIN_WORDS: dict[Goal, str] = {
@@ -75,7 +75,7 @@ MAX_VARIANTS = 40
 MAX_BREACHES = 4
 MAX_POINTS = 64
 WRITTEN = " (written by a model)"
-BY_A_MODEL = "Written by a model: what is supposed, changed and expected are its own words."
+BY_A_MODEL = "Written by a model: assumption, change and expectation are in its own words."
 TITLES = {**CONTENDERS, ORIGINAL: "v0"}
 
 
@@ -84,7 +84,7 @@ def optimized_verdict(summary: OptimizeSummary, job: JobView) -> str:
     kernel, winner = code(job.request.kernel), winner_of(summary)
     tried = counted(len(summary.variants), "variant")
     if winner is None:
-        return f"**Nothing that was tried makes {kernel} better than it is:** {tried}, {STOP_WORDS[summary.stop]}."
+        return f"**No variant improves {kernel}:** {tried}, {STOP_WORDS[summary.stop]}."
     gained = f"{code(winner.name)} {gain_words(winner, summary.goal, predicted=summary.predicted)}"
     where = f" on {inline(summary.gpu, 60)}" if summary.gpu and winner.score is not None else ""
     return f"**Of {tried} of {kernel}, {gained}{where}:** {inline(winner.title, 120)}."
@@ -95,9 +95,7 @@ def optimized_sections(summary: OptimizeSummary, image_urls: Mapping[str, str]) 
     predicted = ""
     if summary.predicted:
         gpu = inline(summary.gpu, 60) if summary.gpu else "an unnamed GPU"
-        predicted = (
-            f"No GPU was there: nothing was timed, and every gain is only predicted, from the roofline of {gpu}."
-        )
+        predicted = f"No GPU was available: nothing was timed, and every gain is predicted from the roofline of {gpu}."
     return paragraphs(
         predicted,
         variants_table(summary.variants, summary.winner),
@@ -222,7 +220,7 @@ def finalized_after(summary: FinalizeSummary, job: JobView, links: Links) -> str
     """What a maintainer does next."""
     if not summary.applied:
         closed = f" {pull_link(job, links)} is closed." if job.pull_number is not None else ""
-        return f"nothing to merge.{closed} What was tried, and what was learned from it, stands below."
+        return f"nothing to merge.{closed} The variants, and what they showed, are below."
     if job.request.read_only:
         return fork_after(job)
     return f"merge {pull_link(job, links)} when you are satisfied. The bot never merges."
@@ -271,7 +269,7 @@ def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) 
         folded("What was changed", code_block(summary.diff, "diff", 16_000) if summary.diff.strip() else ""),
         folded("All variants", variants_table(summary.variants, winner)),
         folded(
-            "What was tried and left",
+            "Variants tried and rejected",
             paragraphs(*(variant_notes(variant) for variant in rejected[:MAX_VARIANTS])),
         ),
         folded("Proof", verdict_section(summary.verdict) if summary.verdict else ""),
@@ -315,7 +313,7 @@ def _gained(benchmark: BenchmarkResult | None) -> str:
         return f"is changed; its speed is only predicted for {where}, since nothing was timed."
     mean = overall_speedup(benchmark.rows)
     if mean is None:
-        return "is changed, but could not be compared with what stood before."
+        return "is changed, but could not be compared with the previous kernel."
     slower = sum(result.count(Word.slower) for result in by_pass(benchmark.rows))
     memory = overall_memory(benchmark.rows)
     text = f"is {ratio(mean)} as fast as before on {inline(benchmark.gpu or 'the GPU', 60)}"

@@ -144,7 +144,7 @@ def reading_section(reading: SourceReading) -> str:
     facts = [
         f"{code(reading.path, 160)}: {tier}",
         f"saved for backward: {', '.join(code(name, 60) for name in reading.saved_tensors[:20]) or NONE}",
-        "it writes over an input" if reading.in_place else "it leaves its inputs as they are",
+        "an input is overwritten" if reading.in_place else "inputs are not modified",
         "its settings are tuned at run time" if reading.autotuned else "its settings are fixed rules",
         *(sentence(note) for note in reading.notes[:20]),
     ]
@@ -171,7 +171,7 @@ MAX_SETTINGS = 60
 def tuned_section(result: TuneResult) -> str:
     """The settings that won, at every size, with what they gain over the default."""
     if result.architecture is None:
-        return "**Nothing was tuned:** no GPU is here. The candidate is written as it was."
+        return "**Nothing was tuned:** no GPU is available. The candidate was written unchanged."
     won = sum(bool(choice.settings) for choice in result.choices)
     ended = "" if result.complete else " The time ended before the search did."
     text = f"**{counted(won, 'setting')} better than the default**, of {counted(len(result.choices), 'size')} on"
@@ -200,12 +200,12 @@ BOUND_WORDS: dict[Bound, str] = {
 }
 TITLES = {**CONTENDERS, CANDIDATE: "v0", ORIGINAL: "v0"}
 IMPRECISE = (
-    "**What stands today errs by more than a new kernel would be allowed**, not by so much that it computes something else. It is "
-    "measured as it is, and a variant may err as much and no more."
+    "**The existing kernel's errors exceed the tolerance for a new kernel**, but it computes the right function. It is "
+    "measured as it is, and a variant's errors may be as large and no larger."
 )
 MAX_FINDINGS = 8
 MAX_STEPS = 16
-MODELS_WORDS = "These are a model's words; what stands outside of this fold is measured, or found by rules."
+MODELS_WORDS = "Written by a model. Everything outside of this section is measured, or derived by rules."
 MAX_STRATEGIES = 32
 MAX_ROOFLINES = 60
 
@@ -217,7 +217,9 @@ def profiled_verdict(summary: ProfileSummary, job: JobView) -> str:
         return f"**{kernel} does not compute what its problem says:** {verdict_words(summary.verdict)}."
     gpu = inline(summary.profile.gpu.name, 60)
     if summary.nothing_to_gain:
-        return f"**{kernel} is at its limit on {gpu} already, so there is nothing to gain:** {_limits(summary)}."
+        return (
+            f"**{kernel} is already at the hardware limit on {gpu}, so there is nothing to gain:** {_limits(summary)}."
+        )
     return f"**{kernel} is {_bounds(summary.profile)} on {gpu}:** {_limits(summary)}."
 
 
@@ -264,7 +266,7 @@ def _imprecision(summary: ProfileSummary) -> str:
     verdict = summary.verdict
     if not verdict.excused:
         return ""
-    unsteady = " Two runs of it on the same inputs do not agree bit by bit." if verdict.deterministic is False else ""
+    unsteady = " Two runs on the same inputs are not bitwise identical." if verdict.deterministic is False else ""
     return paragraphs(f"{IMPRECISE}{unsteady}", bullets(excused_errors(verdict)))
 
 
@@ -321,7 +323,7 @@ def _limits(summary: ProfileSummary) -> str:
         if mean is not None:
             lines.append(f"{timed_pass.value} reaches {percent(mean)}")
     if summary.benchmark.predicted or not lines:
-        return "by its bytes and operations, since no GPU was there to time it"
+        return "by bytes and operations, since no GPU was available to time it"
     return f"{', '.join(lines)} of the speed that the hardware allows"
 
 

@@ -60,18 +60,18 @@ SUBJECTS: dict[CommitPurpose, str] = {
 }
 REASONS: dict[CommitPurpose, str] = {
     CommitPurpose.reference: "It says what the kernel has to compute; the tests fail until the kernel is there.",
-    CommitPurpose.profile: "It is there to be reviewed, and goes again with the commit that optimizes the kernel.",
+    CommitPurpose.profile: "It is here for review; the commit that optimizes the kernel removes it.",
     CommitPurpose.kernel: "Its values and gradients were proved against the reference before this commit.",
     CommitPurpose.revision: "It was proved against the reference again before this commit.",
     CommitPurpose.optimization: (
-        "Its values and gradients were proved against the reference, and it was compared with what stood before."
+        "Its values and gradients were proved against the reference, and it was compared with the previous kernel."
     ),
     CommitPurpose.modification: (
         "Its values and gradients were proved against the reference, and the library's whole test file passes with it."
     ),
     CommitPurpose.port: "Its values and gradients were proved against the reference; the default operator is unchanged.",
     CommitPurpose.composition: "Its parts were proved before this commit, and its values and gradients as a whole.",
-    CommitPurpose.restoration: "What was tried did not pass the library's own checks, so what stood before stands again.",
+    CommitPurpose.restoration: "The variants failed the library's own checks, so the previous kernel is restored.",
     CommitPurpose.benchmark_data: "Measured by the library's own benchmark script.",
 }
 
@@ -134,7 +134,7 @@ def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> 
     body = paragraphs(
         *_about(update, job, links),
         folded("Reference", code_block(update.problem_source, "python")),
-        "The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.",
+        "The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.",
         job_footer(job, links),
     )
     return signed(body, job.job_id, MessageKind.pull)
@@ -144,10 +144,10 @@ def _about(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, 
     if update.modification is not None:
         return _changed(update.modification, update.confirmation, job, links)
     if update.port is not None:
-        asked = f"It was asked for {_origin(job, links)}. The default operator is unchanged."
+        asked = f"Requested {_origin(job, links)}. The default operator is unchanged."
         return (f"{ported_verdict(update.port, job)}\n{asked}", ported_sections(update.port))
     if update.fusion is not None:
-        told = f"{fused_verdict(update.fusion, job)}\nIt was asked for {_origin(job, links)}."
+        told = f"{fused_verdict(update.fusion, job)}\nRequested {_origin(job, links)}."
         return (told, fused_sections(update.fusion, {}))
     if update.profile is not None:
         return _new(update, update.profile, job, links)
@@ -157,7 +157,7 @@ def _about(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, 
 def _changed(change: ModifySummary, confirmed: ConfirmSummary | None, job: JobView, links: Links) -> tuple[str, ...]:
     told = confirmed_verdict(confirmed, job) if confirmed is not None else modified_verdict(change, job)
     return (
-        f"{told}\n\nIt was asked for {_origin(job, links)}, in these words:",
+        f"{told}\n\nRequested {_origin(job, links)}, in these words:",
         code_block(job.request.words, "text", MAX_WORDS),
         warning(change),
         files_table(change),
@@ -170,7 +170,7 @@ def _changed(change: ModifySummary, confirmed: ConfirmSummary | None, job: JobVi
 def _new(update: PullRequestUpdate, profile: KernelProfile, job: JobView, links: Links) -> tuple[str, ...]:
     return (
         f"This adds {code(profile.operation_name)} ({code(profile.functional_name)}, {code(profile.module_class_name)}): "
-        f"{code(profile.forward_computation, 400)}. It was asked for {_origin(job, links)}.",
+        f"{code(profile.forward_computation, 400)}. Requested {_origin(job, links)}.",
         _proof(update),
         f"### Kernel profile\n\n{profile_table(profile)}",
     )
@@ -178,12 +178,12 @@ def _new(update: PullRequestUpdate, profile: KernelProfile, job: JobView, links:
 
 def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, ...]:
     kernel, summary = code(job.request.kernel), update.optimization
-    asked = f"It was asked for {_origin(job, links)}. Only the kernel and its benchmark data are changed."
+    asked = f"Requested {_origin(job, links)}. Only the kernel and its benchmark data are changed."
     if summary is None:
         page = code(f"optimization/{job.request.kernel}/profile.md", 200)
         return (
             f"This is to make {kernel} faster or smaller. {asked}",
-            f"**Profiled so far:** {page} says what bounds it and what is tried. It goes again with the kernel's commit.",
+            f"**Profiled so far:** {page} lists what bounds it and what will be tried. The kernel's commit removes it.",
         )
     winner = summary.winner
     changes = [f"({inline(v.title, 100)}): {sentence(v.notes.change)}" for v in lineage(winner, summary.variants)]
@@ -216,10 +216,10 @@ def _origin(job: JobView, links: Links) -> str:
 def _proof(update: PullRequestUpdate) -> str:
     verdict = update.verdict
     if verdict is None:
-        return "**Not proved yet.** So far there is only the reference, inside of the test file."
+        return "**Not proved yet.** So far there is only the reference, in the test file."
     if verdict.status is not Status.passed:
         return paragraphs(f"**Not proved:** {verdict_words(verdict)}.", folded("Proof", verdict_section(verdict)))
-    where = " in Triton's interpreter, which says nothing of speed" if verdict.interpreted else ""
+    where = " in Triton's interpreter, which says nothing about speed" if verdict.interpreted else ""
     kernels = f" Its kernels: {', '.join(code(name, 80) for name in verdict.kernels[:8])}." if verdict.kernels else ""
     return paragraphs(
         f"**Proved{where}:** {verdict_words(verdict)}.{kernels}", folded("Proof", verdict_section(verdict))

@@ -329,7 +329,7 @@ def reply_decision(
     if result.outcome is DecisionOutcome.stale:
         waits = code(f"/kernel approve {result.sha[:12]}") if result.sha else "the commit that the checkpoint names"
         return (
-            f"That was about commit {code(given_sha[:12])}, but the checkpoint of {stage} is about another one. "
+            f"That names commit {code(given_sha[:12])}, but the checkpoint of {stage} is at another one. "
             f"Nothing was decided. Look at the latest commit, then reply {waits}."
         )
     if result.outcome is DecisionOutcome.attempts_used:

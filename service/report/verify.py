@@ -47,12 +47,10 @@ def proved_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
     if len(_passed(summary)) < len(summary.kernels):
         return "see below what was not judged and why."
     if any(kernel.verdict and kernel.verdict.interpreted for kernel in summary.kernels):
-        return "nothing stands in the way as far as values go."
+        return "nothing; values are no obstacle to merging."
     against = job.request.options.against
     words = ["/kernel bench", *job.request.kernels, *(["--against", against] if against else [])]
-    return (
-        f"{code(' '.join(words), LONGEST_COMMAND)} compares the times; nothing stands in the way as far as values go."
-    )
+    return f"{code(' '.join(words), LONGEST_COMMAND)} compares the times; values are no obstacle to merging."
 
 
 def proved_conclusion(summary: MeasureSummary) -> Conclusion:

@@ -82,7 +82,7 @@ def test_every_kind_of_case_that_is_planned_has_a_row() -> None:
             interpreted=True,
             quick=quick,
             draws=draws.Draws.fresh(),
-            constants={64},
+            numbers=constants.WrittenNumbers({64}),
         )
         for name in {case.name for case in planned} - {"workload", "other whole scalars"}:
             assert any(name in line for line in PAGE.splitlines() if line.startswith("| ")), name

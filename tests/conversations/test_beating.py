@@ -52,7 +52,7 @@ Files, by the `llm` author:
 - `tests/test_reglu.py`
 - `benchmarks/benchmark_reglu.py`
 
-- The compiler's kernel takes 1.92 times what can be reached, so that a model was asked for a faster one; its kernel is taken, by a run of both: 1.50 times as fast \\(1.49 to 1.51\\) over 2 sizes.
+- The compiler's kernel takes 1.92 times the reachable time, so a model was asked for a faster one; its kernel is taken, by a run of both: 1.50 times as fast \\(1.49 to 1.51\\) over 2 sizes.
 
 <details><summary>What was tried</summary>
 
@@ -79,7 +79,7 @@ Files, by the `compiler` author:
 - `tests/test_reglu.py`
 - `benchmarks/benchmark_reglu.py`
 
-- The compiler's kernel takes 1.92 times what can be reached, so that a model was asked for a faster one; its kernel is proved and not taken, by a run of both: 0.97 times as fast \\(0.97 to 0.98\\) over 2 sizes, and needs 1.10 times the memory in forward at M=2048 N=4096 bfloat16.
+- The compiler's kernel takes 1.92 times the reachable time, so a model was asked for a faster one; its kernel is proved and not taken, by a run of both: 0.97 times as fast \\(0.97 to 0.98\\) over 2 sizes, and needs 1.10 times the memory in forward at M=2048 N=4096 bfloat16.
 
 <details><summary>What was tried</summary>
 
@@ -106,7 +106,7 @@ Files, by the `compiler` author:
 - `tests/test_reglu.py`
 - `benchmarks/benchmark_reglu.py`
 
-- The compiler's kernel takes 1.92 times what can be reached, so that a model was asked for a faster one; the compiler's stays, since none of 2 kernels of the model is proved; the one that came furthest ended as `incorrect_values`: output 0 is wrong.
+- The compiler's kernel takes 1.92 times the reachable time, so a model was asked for a faster one; the compiler's stays, since none of 2 kernels of the model is proved; the one that came furthest ended as `incorrect_values`: output 0 is wrong.
 
 <details><summary>What was tried</summary>
 
@@ -132,7 +132,7 @@ Files, by the `compiler` author:
 - `tests/test_reglu.py`
 - `benchmarks/benchmark_reglu.py`
 
-- The compiler's kernel takes 1.92 times what can be reached, so that a model was asked for a faster one; the compiler's stays, since no model gave a kernel: anthropic is overloaded \\(status 529, overloaded\\_error\\).
+- The compiler's kernel takes 1.92 times the reachable time, so a model was asked for a faster one; the compiler's stays, since no model gave a kernel: anthropic is overloaded \\(status 529, overloaded\\_error\\).
 
 <details><summary>What was tried</summary>
 
@@ -156,7 +156,7 @@ Files, by the `compiler` author:
 - `tests/test_reglu.py`
 - `benchmarks/benchmark_reglu.py`
 
-- The compiler's kernel takes 1.92 times what can be reached, so that a model was asked for a faster one; the compiler's stays, since the model budget of this job is reached: 0 tokens of 1,000 tokens are used, and the next request is likely to take MANY tokens.\
+- The compiler's kernel takes 1.92 times the reachable time, so a model was asked for a faster one; the compiler's stays, since the model budget of this job is reached: 0 tokens of 1,000 tokens are used, and the next request is likely to take MANY tokens.\
 """)
     assert asking.line.prompts() == []
 

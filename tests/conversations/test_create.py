@@ -32,7 +32,7 @@ def test_three_approvals_lead_to_a_pull_request_that_is_ready(talk: Talk) -> Non
 **`reglu` is understood:** tier 1, element-wise, nearest to `scale`.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Look at the inputs, the gradients and the names; the kernel is written from these by the `compiler` author.
+Check the inputs, gradients and names: the `compiler` author writes the kernel from them.
 
 | field | value |
 | --- | --- |
@@ -88,7 +88,7 @@ WORKLOADS = [{"T": 4096, "I": 14336}]
 **`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
 **Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed is not looked at yet.
+Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed has not been measured yet.
 
 | value | computed as |
 | --- | --- |
@@ -122,7 +122,7 @@ Files, by the `compiler` author:
 | `T=4096 I=14336` | backward | 139 µs | 560 MiB |
 | `T=4096 I=14336` | full | 210 µs | 846 MiB |
 
-<sub>Predicted for NVIDIA H200: the bytes that must move, over the bandwidth that a copy is expected to reach. A kernel on a GPU takes longer than this.</sub>
+<sub>Predicted for NVIDIA H200: bytes that must move / bandwidth that a copy is expected to reach. This is a lower bound for a kernel on a GPU.</sub>
 
 - No GPU is here: the kernels ran in Triton's interpreter only. Values are proved by verify, speed is not measured.
 - The floor is the fewest bytes that must move, over the bandwidth that a copy reaches on the GPU named.
@@ -181,9 +181,9 @@ smith[bot]: review_requested maintainer
 maintainer reviewed: approved\
 """)
     assert talk.body(talk.pull()) == snapshot("""\
-This adds `reglu` (`reglu`, `ReGLU`): `c = max(a, 0) * b`. It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)).
+This adds `reglu` (`reglu`, `ReGLU`): `c = max(a, 0) * b`. Requested in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)).
 
-**Proved in Triton's interpreter, which says nothing of speed:** values and gradients match the reference. Its kernels: `_reglu_forward_kernel`, `_reglu_backward_kernel`.
+**Proved in Triton's interpreter, which says nothing about speed:** values and gradients match the reference. Its kernels: `_reglu_forward_kernel`, `_reglu_backward_kernel`.
 
 ▸ Proof
 
@@ -216,7 +216,7 @@ This adds `reglu` (`reglu`, `ReGLU`): `c = max(a, 0) * b`. It was asked for in #
 
 ▸ Reference
 
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)

@@ -98,22 +98,22 @@ def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
 | --- | --- |
 | `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--to ascend\\|cutile\\|cutedsl] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Write, prove and measure a new kernel, on a pull request. |
 | `/kernel optimize [NAME] [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--variants N] [--target TEXT] [--to cutile\\|cutedsl] [--gpu ARCH] [--author compiler\\|llm\\|auto] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
-| `/kernel modify NAME TEXT [--author llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Change an existing kernel as you say, and prove, test and measure the change, on a pull request. |
+| `/kernel modify NAME TEXT [--author llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Change an existing kernel as described, and prove, test and measure the change, on a pull request. |
 | `/kernel port NAME [from PATH[:SYMBOL]\\|URL] [--to ascend\\|cutile\\|cutedsl\\|rocm\\|xpu] [--from default\\|ascend\\|cutile\\|cutedsl\\|rocm\\|xpu] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Port an existing operator to another device with the same API, and prove it, on a pull request. |
-| `/kernel fuse [PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Take a whole model apart, write and prove its parts, and compose and prove the whole, on a pull request. |
+| `/kernel fuse [PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Cut a whole model into parts, write and prove a kernel for each, and compose and prove the whole, on a pull request. |
 | `/kernel tune [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--to cutile\\|cutedsl] [--gpu ARCH] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Find the launch settings of an existing kernel by measurement, and nothing else, on a pull request. |
-| `/kernel profile [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--gpu ARCH] [--layout liger\\|plain\\|versioned\\|fla] [--dry-run]` | Measure an existing kernel, and say what bounds it and what could be tried; nothing is changed. |
-| `/kernel bench [NAME ...] [--against REF] [--gpu ARCH] [--dry-run]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
+| `/kernel profile [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--gpu ARCH] [--layout liger\\|plain\\|versioned\\|fla] [--dry-run]` | Measure an existing kernel, and report what bounds it and what could be tried; nothing is changed. |
+| `/kernel bench [NAME ...] [--against REF] [--gpu ARCH] [--dry-run]` | Measure whether a pull request makes kernels faster or slower than its merge base. |
 | `/kernel verify [NAME ...] [--gpu ARCH] [--dry-run]` | Prove the kernels of a pull request against their references. |
 | `/kernel nightly [NAME ...] [--gpu ARCH] [--dry-run]` | Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit. |
-| `/kernel bisect NAME GOOD..BAD [--gpu ARCH] [--dry-run]` | Find the commits that made a kernel slower or larger: each step runs two commits in turns. |
-| `/kernel triaged REASON` | Accept the regression that an issue of the nightly run reports: what is measured now is the new base. |
+| `/kernel bisect NAME GOOD..BAD [--gpu ARCH] [--dry-run]` | Find the commits that made a kernel slower or larger: each step runs two commits interleaved. |
+| `/kernel triaged REASON` | Accept the regression that an issue of the nightly run reports: the current measurements become the new base. |
 | `/kernel explain NAME` | Show what is known of a kernel without a new job: its last numbers on each GPU, and the jobs about it. |
-| `/kernel status [JOB]` | Say how far a job is. |
+| `/kernel status [JOB]` | Show the state of a job. |
 | `/kernel cancel [JOB]` | Stop a job. What was pushed stays. |
-| `/kernel retry [JOB]` | Carry a stopped job on from the stage in which it stopped. |
-| `/kernel approve SHA` | Go on after a checkpoint, where GitHub does not let you review. |
-| `/kernel revise TEXT` | Have the stage before the checkpoint done again, with your words as feedback. |
+| `/kernel retry [JOB]` | Resume a stopped job from the stage in which it stopped. |
+| `/kernel approve SHA` | Approve a checkpoint where GitHub does not let you review. |
+| `/kernel revise TEXT` | Run the stage before the checkpoint again, with your feedback. |
 | `/kernel help [VERB]` | Show the commands, or one of them in full. |
 
 Commands in code blocks, quotes and HTML are only text. A comment with more than 5 commands is not carried out. Commands need write permission, or a line in `.github/kernelsmith.toml`.\
@@ -129,16 +129,16 @@ Commands in code blocks, quotes and HTML are only text. A comment with more than
 
 - `NAME`: the new kernel's name, in snake_case
 - `from PATH[:SYMBOL]|URL` (optional): the problem: a file of the repository, or a link to one on this host
-- `--author compiler|llm|auto`: who writes the kernel: the compiler needs no model; `auto` takes it first, and a model where it refuses or can be beaten; by default auto
-- `--candidates N`: how many kernels a model is asked for at once, 1 to 8; by default 3
-- `--repairs N`: how often a model sees what failed and tries again, 1 to 5; by default 3
-- `--choose first|best`: which of a model's proved kernels is taken: the first, or the fastest; by default first
+- `--author compiler|llm|auto`: who writes the kernel: `compiler` asks no model, `auto` asks one where the compiler refuses or can be beaten, `llm` always; by default auto
+- `--candidates N`: kernels that a model is asked for at once, 1 to 8; by default 3
+- `--repairs N`: how often a model may repair a failed answer, 1 to 5; by default 3
+- `--choose first|best`: which of a model's proved kernels to take: the first, or the fastest; by default first
 - `--to ascend|cutile|cutedsl`: the device and language to write it for; by default a GPU, in Triton
-- `--layout liger|plain|versioned|fla`: how a kernel lives in the repository; by default found by looking
-- `--gpu ARCH`: the architecture to measure on, such as sm_90, h100 or hopper; by default any that is there
-- `--profile`: profile the kernel once it is proved, and say what bounds it: by Nsight Compute where the GPU host allows it, else by its bytes and operations
-- `--auto`: do not stop for reviews; the pull request stays open all the same
-- `--dry-run`: say what would be done, and what it may take at most, and start nothing
+- `--layout liger|plain|versioned|fla`: how kernels live in the repository; by default detected
+- `--gpu ARCH`: the architecture to measure on, such as sm_90, h100 or hopper; by default any available
+- `--profile`: profile the proved kernel: by Nsight Compute where the GPU host allows it, else by its bytes and operations
+- `--auto`: do not wait for reviews; the pull request stays open
+- `--dry-run`: show what would be done and its limits, and start nothing
 
 May be followed by a fenced Python block that holds the problem, or words where a model is configured.
 

@@ -58,7 +58,7 @@ def test_a_bench_names_the_kernel_that_became_slower(open_talk: Open) -> None:
 """,
             """\
 **Compared with the merge base with main:** 1 of 2 kernels is slower: `geglu` (backward 0.95×); 1 of 2 kernels needs more memory: `geglu` (+10%).
-**Next:** look at `geglu`, or say in the pull request what it is worth; the rows are below.
+**Next:** look at `geglu`, or justify it in the pull request; the rows are below.
 
 | kernel | pass | sizes | speed of head over base (95% interval) | peak memory | verdict |
 | --- | --- | ---: | ---: | ---: | --- |
@@ -131,7 +131,7 @@ def test_the_one_of_three_kernels_that_became_five_percent_slower_is_named_and_t
         [
             """\
 **Compared with the merge base with main:** 1 of 3 kernels is slower: `rms_norm` (forward 0.95×, backward 0.95×).
-**Next:** look at `rms_norm`, or say in the pull request what it is worth; the rows are below.
+**Next:** look at `rms_norm`, or justify it in the pull request; the rows are below.
 
 | kernel | pass | sizes | speed of head over base (95% interval) | peak memory | verdict |
 | --- | --- | ---: | ---: | ---: | --- |
@@ -182,7 +182,7 @@ def test_a_forks_code_is_measured_where_a_maintainer_asks_and_for_no_stranger(op
         [
             """\
 **Compared with the merge base with main:** 1 of 3 kernels is slower: `rms_norm` (forward 0.95×, backward 0.95×).
-**Next:** look at `rms_norm`, or say in the pull request what it is worth; the rows are below.\
+**Next:** look at `rms_norm`, or justify it in the pull request; the rows are below.\
 """,
             """\
 **The bench of this pull request is done**: see the report below.

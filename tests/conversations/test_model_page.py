@@ -17,7 +17,7 @@ def test_what_was_tried_stands_on_the_jobs_page_with_its_questions(talk: Talk) -
     talk.skip(talk.pull())
     job = talk.job().job_id
     page = talk.client.get(f"/jobs/{job}").text
-    assert "Tried in generate, attempt 1" in page
+    assert "Attempts in generate, attempt 1" in page
     assert "<code>incorrect_gradient</code>: gradients: the gradient of a is off" in page
     assert "<code>passed</code>, taken" in page
     assert page.count("question and answer") == 2

@@ -38,7 +38,7 @@ def test_words_become_a_problem_and_the_problem_a_kernel(ask_models: Ask) -> Non
 **Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.\
 """)
     understood = asking.read(talk.pull())
-    assert "the kernel is written from these by the `llm` author" in understood
+    assert "the `llm` author writes the kernel from them" in understood
     assert "- Assumed: Both inputs have the same shape." in understood
     assert WORDS in line.prompts()[0]
     talk.review()
@@ -47,7 +47,7 @@ def test_words_become_a_problem_and_the_problem_a_kernel(ask_models: Ask) -> Non
 **`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
 **Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed is not looked at yet.
+Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed has not been measured yet.
 
 | value | computed as |
 | --- | --- |
@@ -173,7 +173,7 @@ def test_two_reviews_are_carried_out_and_answered_point_by_point(ask_models: Ask
 **`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
 **Next:** review [`COMMIT3`](https://hub/octo/kernels/commit/COMMIT3) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed is not looked at yet.
+Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed has not been measured yet.
 
 To your last review:
 
@@ -191,7 +191,7 @@ To your last review:
 **`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
 **Next:** review [`COMMIT4`](https://hub/octo/kernels/commit/COMMIT4) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed is not looked at yet.
+Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed has not been measured yet.
 
 To your last review:
 

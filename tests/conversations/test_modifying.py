@@ -55,10 +55,10 @@ def test_a_kernel_is_changed_from_the_command_to_the_pull_request(open_talk: Ope
     assert heard(talk, number) == snapshot(
         [
             """\
-**`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it.
+**`geglu` is changed and proved:** values and gradients match the reference, and today's call still returns the same results. The library's whole test file passes. 1 added test fails before the change and passes with it.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-The model's own words about it: It takes a slope.
+The model's description: It takes a slope.
 
 | file | comes | goes |
 | --- | ---: | ---: |
@@ -69,7 +69,7 @@ The model's own words about it: It takes a slope.
 
 ▸ Added tests
 
-▸ The problem as it shall be
+▸ The new problem
 
 ▸ What was tried
 
@@ -98,9 +98,9 @@ The model's own words about it: It takes a slope.
         ]
     )
     assert talk.body(talk.pull()) == snapshot("""\
-**`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it.
+**`geglu` is changed and proved:** values and gradients match the reference, and today's call still returns the same results. The library's whole test file passes. 1 added test fails before the change and passes with it.
 
-It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)), in these words:
+Requested in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)), in these words:
 
 ```text
 let the caller choose the slope of the gate
@@ -119,7 +119,7 @@ Today's slope stays the default.
 
 ▸ Reference
 
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """)
@@ -158,13 +158,13 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 | `src/liger_kernel/ops/geglu.py` | +16 | −13 |
 | `test/transformers/test_geglu.py` | +6 | −0 |
 
-- Times are those of the call as it stood, before the change and with it.
+- Times are those of today's call, before the change and with it.
 
 ▸ What was changed
 
 ▸ Added tests
 
-▸ The problem as it shall be
+▸ The new problem
 
 ▸ What was tried
 
@@ -207,7 +207,7 @@ kernelsmith modify geglu --repo . --request request.txt --auto --candidates 1
     assert talk.body(talk.pull()) == snapshot("""\
 **`geglu` is changed and is 1.00× as fast as before on NVIDIA H200: of 6 measurements, same on 6.** Its values and gradients are proved, and the library's tests pass. 1 added test fails before the change and passes with it.
 
-It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)), in these words:
+Requested in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)), in these words:
 
 ```text
 let the caller choose the slope of the gate
@@ -239,7 +239,7 @@ Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base com
 
 ▸ Reference
 
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -262,7 +262,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
     assert talk.page(talk.pull()) == snapshot("""\
 smith[bot] opened «Change geglu: let the caller choose the slope of the gate»
 smith[bot] committed: Change the geglu kernel
-smith[bot] commented (outdated): **`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it.
+smith[bot] commented (outdated): **`geglu` is changed and proved:** values and gradients match the reference, and today's call still returns the same results. The library's whole test file passes. 1 added test fails before the change and passes with it.
 smith[bot]: review_requested maintainer
 maintainer reviewed: approved
 smith[bot]: ready_for_review
@@ -307,7 +307,7 @@ def test_a_small_library_is_changed_by_a_provider_over_its_protocol(open_talk: O
 **`scale` is changed and proved:** values and gradients match the reference. The library's whole test file passes. 1 added test fails before the change and passes with it.
 **Next:** nothing to do. With `--auto` nobody is asked; the change is proved and tested again, and measured against the previous kernel.
 
-The model's own words about it: An empty tensor is given back.
+The model's description: An empty tensor is given back.
 
 | file | comes | goes |
 | --- | ---: | ---: |
@@ -403,7 +403,7 @@ def test_a_review_with_lines_is_answered_point_by_point(open_talk: Open) -> None
     assert heard(talk, talk.pull()) == snapshot(
         [
             """\
-**`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it.
+**`geglu` is changed and proved:** values and gradients match the reference, and today's call still returns the same results. The library's whole test file passes. 1 added test fails before the change and passes with it.
 **Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
 To your last review:
@@ -411,7 +411,7 @@ To your last review:
 - “Say where it is documented.”: It is documented nowhere yet, and tests show it.
 - `src/liger_kernel/ops/geglu.py:61`, “Which slope?”: Renamed to `gate_slope`.
 
-The model's own words about it: The slope is kept under a clearer name.
+The model's description: The slope is kept under a clearer name.
 
 | file | comes | goes |
 | --- | ---: | ---: |
@@ -422,7 +422,7 @@ The model's own words about it: The slope is kept under a clearer name.
 
 ▸ Added tests
 
-▸ The problem as it shall be
+▸ The new problem
 
 ▸ What was tried
 
@@ -443,10 +443,10 @@ The model's own words about it: The slope is kept under a clearer name.
     assert talk.page(talk.pull()) == snapshot("""\
 smith[bot] opened «Change geglu: let the caller choose the slope of the gate»
 smith[bot] committed: Change the geglu kernel
-smith[bot] commented (outdated): **`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it.
+smith[bot] commented (outdated): **`geglu` is changed and proved:** values and gradients match the reference, and today's call still returns the same results. The library's whole test file passes. 1 added test fails before the change and passes with it.
 smith[bot]: review_requested maintainer
 maintainer reviewed: changes_requested
 smith[bot] committed: Revise the geglu kernel
-smith[bot] commented: **`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it.
+smith[bot] commented: **`geglu` is changed and proved:** values and gradients match the reference, and today's call still returns the same results. The library's whole test file passes. 1 added test fails before the change and passes with it.
 smith[bot]: review_requested maintainer\
 """)

@@ -52,11 +52,11 @@ def test_a_wrong_first_change_is_repaired_by_what_the_runner_found(open_talk: Op
     talk.skip(number)
     assert "The gradient of `a` is wrong in 3 rows." in model.told(1)
     assert "The files as the last proposal left them" in model.told(1)
-    (told,) = [entry for entry in heard(talk, talk.pull()) if "model's own words" in entry]
+    (told,) = [entry for entry in heard(talk, talk.pull()) if "model's description" in entry]
     assert gist(told, 1) == snapshot(
-        "**`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it."
+        "**`geglu` is changed and proved:** values and gradients match the reference, and today's call still returns the same results. The library's whole test file passes. 1 added test fails before the change and passes with it."
     )
-    assert "The model's own words about it: It takes a slope.\n" in told
+    assert "The model's description: It takes a slope.\n" in told
     assert attempts(talk) == snapshot(
         ["modify: incorrect_gradient The gradient of `a` is wrong in 3 rows.", "repair: passed"]
     )
@@ -161,12 +161,12 @@ def test_a_call_that_breaks_is_told_in_the_first_line(open_talk: Open) -> None:
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE}")
     talk.skip(number)
     (told,) = heard(talk, talk.pull())
-    assert told.partition("\n\nThe model's own words")[0] == snapshot("""\
+    assert told.partition("\n\nThe model's description")[0] == snapshot("""\
 **`geglu` is changed, and a call that works today breaks:** `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
 > [!WARNING]
-> `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows. Whoever calls it so must change that. Approve it only if this is meant.\
+> `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows. Such callers must be changed. Approve only if this is intended.\
 """)
     assert talk.body(talk.pull()).splitlines()[0] == snapshot(
         "**`geglu` is changed, and a call that works today breaks:** `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows."

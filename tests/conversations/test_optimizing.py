@@ -224,7 +224,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 ▸ All variants
 
-▸ What was tried and left
+▸ Variants tried and rejected
 
 ▸ Proof
 
@@ -266,7 +266,7 @@ kernelsmith optimize geglu --repo . --auto --goal speed --scope general --varian
     )
     assert talk.body(talk.pull()) == snapshot("""\
 **`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
-It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)). Only the kernel and its benchmark data are changed.
+Requested in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)). Only the kernel and its benchmark data are changed.
 
 **What was changed** (Pipelined loops): Loops that load are pipelined, as deep as shared memory holds on every GPU since sm\\_80: `_geglu_forward_kernel` \\(1 loops\\), `_geglu_backward_kernel` \\(1 loops\\).
 
@@ -293,7 +293,7 @@ Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base com
 
 ▸ Reference
 
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -347,7 +347,7 @@ maintainer reviewed: approved\
         [
             """\
 **Compared with the merge base with main:** 1 of 1 kernel is faster: `geglu` (forward 1.40×, backward 1.40×, full 1.40×); nothing is slower.
-**Next:** nothing stands in the way as far as speed goes.\
+**Next:** nothing; speed is no obstacle to merging.\
 """,
             """\
 **The bench of this pull request is done**: see the report below.

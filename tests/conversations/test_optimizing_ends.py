@@ -44,7 +44,7 @@ def test_where_no_strategy_applies_the_job_says_so_and_changes_nothing(open_talk
     assert [gist(body) for body in heard(talk, number)] == snapshot(
         [
             """\
-**Nothing that was tried makes `geglu` better than it is:** 1 variant, every strategy whose trigger holds has been tried.
+**No variant improves `geglu`:** 1 variant, every strategy whose trigger holds has been tried.
 **Next:** nothing to do; the job ends with its report, and nothing is changed.\
 """,
             """\
@@ -52,8 +52,8 @@ def test_where_no_strategy_applies_the_job_says_so_and_changes_nothing(open_talk
 **Next:** nothing; the report explains the result.\
 """,
             """\
-**`geglu` stays as it is:** No variant was better than what stands, within the guardrails: nothing is changed.
-**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.\
+**`geglu` stays as it is:** No variant was better than the existing kernel within the guardrails, so nothing is changed.
+**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. The variants, and what they showed, are below.\
 """,
             "Approved: `profile` is done.",
         ]
@@ -78,7 +78,7 @@ def test_a_kernel_at_its_floor_ends_with_a_report_and_no_question(open_talk: Ope
     assert heard(talk, number) == snapshot(
         [
             """\
-**`geglu` is at its limit on NVIDIA H200 already, so there is nothing to gain:** forward reaches 99%, backward reaches 99%, full reaches 99% of the speed that the hardware allows.
+**`geglu` is already at the hardware limit on NVIDIA H200, so there is nothing to gain:** forward reaches 99%, backward reaches 99%, full reaches 99% of the speed that the hardware allows.
 **Next:** nothing to do; the job ends with its report, and nothing is changed.
 
 Goal: balanced, of both passes.
@@ -130,8 +130,8 @@ Goal: balanced, of both passes.
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
             """\
-**`geglu` stays as it is:** What stands is at the floor already: there is nothing to gain.
-**Next:** nothing to merge. What was tried, and what was learned from it, stands below.
+**`geglu` stays as it is:** The existing kernel is already at the floor: there is nothing to gain.
+**Next:** nothing to merge. The variants, and what they showed, are below.
 
 | workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -176,7 +176,7 @@ def test_where_no_variant_is_better_the_job_ends_with_what_was_tried(open_talk: 
     assert heard(talk, number) == snapshot(
         [
             """\
-**Nothing that was tried makes `geglu` better than it is:** 3 variants, two variants in a row were less than 1% better.
+**No variant improves `geglu`:** 3 variants, two variants in a row were less than 1% better.
 **Next:** nothing to do; the job ends with its report, and nothing is changed.
 
 | variant | from | strategy | outcome | forward | backward | full | memory | score | why |
@@ -209,8 +209,8 @@ The search ended because two variants in a row were less than 1% better.
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
-**`geglu` stays as it is:** No variant was better than what stands, within the guardrails: nothing is changed.
-**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.
+**`geglu` stays as it is:** No variant was better than the existing kernel within the guardrails, so nothing is changed.
+**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. The variants, and what they showed, are below.
 
 | workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -229,7 +229,7 @@ The search ended because two variants in a row were less than 1% better.
 
 ▸ All variants
 
-▸ What was tried and left
+▸ Variants tried and rejected
 
 ▸ Peak memory
 
@@ -277,8 +277,8 @@ def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(ope
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
-**`geglu` stays as it is:** Every variant that was tried failed the library's own tests or the full verdict: the original stands.
-**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.
+**`geglu` stays as it is:** Every variant that was tried failed the library's own tests or the full verdict: the original stays.
+**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. The variants, and what they showed, are below.
 
 | workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -301,7 +301,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 ▸ All variants
 
-▸ What was tried and left
+▸ Variants tried and rejected
 
 ▸ Peak memory
 

@@ -69,7 +69,7 @@ def test_a_model_writes_variants_acts_on_a_review_and_mends_what_the_librarys_te
     assert profiled[start : profiled.index("</details>", start)] == snapshot("""\
 <details><summary>A model's reading</summary>
 
-These are a model's words; what stands outside of this fold is measured, or found by rules.
+Written by a model. Everything outside of this section is measured, or derived by rules.
 
 One program walks a whole row &lt;img src=x&gt; @&#8203;everybody.
 
@@ -81,7 +81,7 @@ One program walks a whole row &lt;img src=x&gt; @&#8203;everybody.
 """)
     assert model_parts(profiled) == snapshot("""\
 <details><summary>A model's reading</summary>
-These are a model's words; what stands outside of this fold is measured, or found by rules.
+Written by a model. Everything outside of this section is measured, or derived by rules.
 | 1 | Launch settings by measurement | 2 kernels are launched with settings of one rule for all GPUs and sizes. | 1.00× to 1.15× |
 | 2 | A model's change | A model may be asked, right after the launch settings; forward runs at 0.50 of its floor, backward runs at 0.50 of its floor. | 1.00× to 1.30× |
 | 3 | Pipelined loops | Loops that load are pipelined, as deep as shared memory holds on every GPU since sm\\_80: 2 places; forward runs at 0.50 of its floor, backward runs at 0.50 of its floor. | 1.00× to 1.25× |
@@ -107,12 +107,12 @@ These are a model's words; what stands outside of this fold is measured, or foun
 | **v3** | v2 | A model's change (written by a model) | kept | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
 - **Hypothesis**: The settings come from a rule that knows neither this GPU nor these sizes; measured ones are at least as fast.
 <details><summary>v2: A model&#39;s change, kept</summary>
-Written by a model: what is supposed, changed and expected are its own words.
+Written by a model: assumption, change and expectation are in its own words.
 - **Hypothesis**: `x` &#124; spills ## @&#8203;everybody &lt;script&gt;
 | 1 | change, variation 1 | `edit`: the old text of edit 1 is not there in \\`src/liger\\_kernel/ops/geglu.py\\` | 142 |
 | 2 | repair 1 | `passed` | 142 |
 <details><summary>v3: A model&#39;s change, kept</summary>
-Written by a model: what is supposed, changed and expected are its own words.
+Written by a model: assumption, change and expectation are in its own words.
 - **Hypothesis**: Too few warps hide the loads.
 | 3 | change, variation 2 | `passed` | 142 |
 - **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which writes one more variant and answers each point. This was attempt 1 of 5.\
@@ -137,16 +137,16 @@ Written by a model: what is supposed, changed and expected are its own words.
 - “Try smaller blocks &lt;img src=x&gt;, as @&#8203;octocat said”: Smaller blocks, as many as there were.
 - **Hypothesis**: The settings come from a rule that knows neither this GPU nor these sizes; measured ones are at least as fast.
 <details><summary>v2: A model&#39;s change, kept</summary>
-Written by a model: what is supposed, changed and expected are its own words.
+Written by a model: assumption, change and expectation are in its own words.
 - **Hypothesis**: `x` &#124; spills ## @&#8203;everybody &lt;script&gt;
 | 1 | change, variation 1 | `edit`: the old text of edit 1 is not there in \\`src/liger\\_kernel/ops/geglu.py\\` | 142 |
 | 2 | repair 1 | `passed` | 142 |
 <details><summary>v3: A model&#39;s change, kept</summary>
-Written by a model: what is supposed, changed and expected are its own words.
+Written by a model: assumption, change and expectation are in its own words.
 - **Hypothesis**: Too few warps hide the loads.
 | 3 | change, variation 2 | `passed` | 142 |
 <details><summary>v4: A model&#39;s change, kept</summary>
-Written by a model: what is supposed, changed and expected are its own words.
+Written by a model: assumption, change and expectation are in its own words.
 - **Hypothesis**: Too few warps hide the loads.
 | 1 | change, variation 1 | `passed` | 142 |
 - **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which writes one more variant and answers each point. This was attempt 2 of 5.\
@@ -159,7 +159,7 @@ Written by a model: what is supposed, changed and expected are its own words.
     line.answer(blocks(256, 512))
     approve(talk, number)
     assert "test_geglu.py::test_grad" in line.prompts()[-1]
-    report = next(body for body in talk.heard(talk.pull()) if "What was tried and left" in body)
+    report = next(body for body in talk.heard(talk.pull()) if "Variants tried and rejected" in body)
     assert gist(report) == snapshot("""\
 **`geglu` is 1.60× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.60×, backward 1.60×, full 1.60×.
 **Next:** review [`COMMIT5`](https://hub/octo/kernels/commit/COMMIT5) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
@@ -202,7 +202,7 @@ def test_a_provider_that_goes_down_in_the_middle_leaves_what_was_kept(ask_models
 | **v2** | v0 | A model's change (written by a model) | kept | 1.40× | 1.40× | 1.40× | same | 1.40× |  |
 | v3 | v2 | Pipelined loops | no gain | 1.40× | 1.40× | 1.40× | same | 1.40× |  |
 | v4 | v2 | Row lengths as constants | no gain | 1.40× | 1.40× | 1.40× | same | 1.40× |  |
-The search ended because no model answered any more, and nothing else was left to try.
+The search ended because no model answered, and nothing else was left to try.
 - No model was asked any further: anthropic is overloaded \\(status 529, overloaded\\_error\\). What was measured before stands.
 ▸ v2: A model&#39;s change, kept
 - **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which writes one more variant and answers each point. This was attempt 1 of 5.\

@@ -27,7 +27,7 @@ def test_a_new_problem_in_a_review_replaces_the_old_one(waiting: Talk) -> None:
 **`reglu` is understood:** tier 1, element-wise, nearest to `scale`.
 **Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Look at the inputs, the gradients and the names; the kernel is written from these by the `compiler` author.
+Check the inputs, gradients and names: the `compiler` author writes the kernel from them.
 
 | field | value |
 | --- | --- |
@@ -69,9 +69,9 @@ Look at the inputs, the gradients and the names; the kernel is written from thes
 **Next:** approve or request changes on commit `COMMIT2`; the checkpoint's comment says what each does.\
 """)
     assert waiting.body(waiting.pull()) == snapshot("""\
-This adds `reglu` (`reglu`, `ReGLU`): `c = a * sigmoid(a) * b`. It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)).
+This adds `reglu` (`reglu`, `ReGLU`): `c = a * sigmoid(a) * b`. Requested in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)).
 
-**Not proved yet.** So far there is only the reference, inside of the test file.
+**Not proved yet.** So far there is only the reference, in the test file.
 
 ### Kernel profile
 
@@ -102,7 +102,7 @@ This adds `reglu` (`reglu`, `ReGLU`): `c = a * sigmoid(a) * b`. It was asked for
 
 ▸ Reference
 
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -123,7 +123,7 @@ def test_words_at_analyze_change_nothing_and_the_checkpoint_says_so(waiting: Tal
 **`reglu` is understood:** tier 1, element-wise, nearest to `scale`.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Look at the inputs, the gradients and the names; the kernel is written from these by the `compiler` author.
+Check the inputs, gradients and names: the `compiler` author writes the kernel from them.
 
 | field | value |
 | --- | --- |
@@ -176,7 +176,7 @@ def test_words_at_generate_are_answered_by_the_compiler(waiting: Talk) -> None:
 **`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
 **Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed is not looked at yet.
+Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known about the compiled code. Speed has not been measured yet.
 
 To your last review:
 
@@ -258,12 +258,12 @@ def test_an_approval_of_an_old_commit_decides_nothing_and_is_answered(waiting: T
     waiting.skip(waiting.pull())
     waiting.review(commit_id=old)
     assert waiting.read(waiting.pull()) == snapshot(
-        "That was about commit `COMMIT1`, but the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, then reply `/kernel approve COMMIT2`."
+        "That names commit `COMMIT1`, but the checkpoint of `generate` is at another one. Nothing was decided. Look at the latest commit, then reply `/kernel approve COMMIT2`."
     )
     waiting.say(waiting.pull(), f"/kernel approve {old}")
     waiting.settle()
     assert waiting.read(waiting.pull()) == snapshot(
-        "That was about commit `COMMIT1`, but the checkpoint of `generate` is about another one. Nothing was decided. Look at the latest commit, then reply `/kernel approve COMMIT2`."
+        "That names commit `COMMIT1`, but the checkpoint of `generate` is at another one. Nothing was decided. Look at the latest commit, then reply `/kernel approve COMMIT2`."
     )
     assert waiting.job().state is JobState.waiting
 

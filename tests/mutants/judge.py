@@ -35,7 +35,7 @@ from gpu_runner.program.load import EVALUATED
 from gpu_runner.reply import ChildReply
 from gpu_runner.verify.answer import CaseAnswer, read_answer
 from gpu_runner.verify.cases import beyond_reach
-from gpu_runner.verify.constants import constants_of
+from gpu_runner.verify.constants import numbers_in as written_in
 from gpu_runner.verify.examine import AnsweredCase, examine
 from gpu_runner.verify.finding import decisive, failure_of
 from gpu_runner.verify.judge import choose_cases, judge, may_refuse, prove
@@ -147,7 +147,10 @@ class Bench:
             return Outcome(str(mutant), "invalid", self.honest.status, why, change)
         given = source(mutant)
         ruling = self.ruling(given)
-        if ruling.status == Status.passed and constants_of(given.files) != constants_of(self._original().files):
+        if (
+            ruling.status == Status.passed
+            and written_in(given.files).constants != written_in(self._original().files).constants
+        ):
             ruling = self.ruling(given, self._proved(given))  # a verdict draws sizes around a candidate's own numbers
         if ruling.status != Status.passed:
             kind, status, why = "caught", ruling.status, f"{ruling.message} ({ruling.case})"
@@ -177,9 +180,11 @@ class Bench:
     def _is_named(self, mutant: Mutant) -> bool:
         """Whether the verdict itself says that nothing was run beyond a number that the mutant has and its original has not."""
         problem = parse_problem(problem_of(self.name))
-        constants = constants_of(source(mutant).files)
+        constants = written_in(source(mutant).files).constants
         reach = beyond_reach(problem, constants, interpreted=True).values()
-        return any(value >= most for most in reach for value in constants - constants_of(self._original().files))
+        return any(
+            value >= most for most in reach for value in constants - written_in(self._original().files).constants
+        )
 
     def _proved(self, given: CandidateSource) -> list[Proof]:
         request = VerifyRequest(problem_of(self.name), given, quick=self.quick)

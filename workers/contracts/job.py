@@ -211,7 +211,7 @@ class JobOptions:
     """The options of a command, with the repository's configuration already applied."""
 
     author: AuthorName = AuthorName.auto
-    layout: str | None = None  # None: found by looking at the repository
+    layout: str | None = None  # None: detected from the repository
     auto: bool = False  # skip checkpoints
     gpu: str | None = None  # architecture such as sm_90; None: whatever is there
     goal: Goal = Goal.balanced

@@ -201,7 +201,7 @@ def _postpone(runtime: Runtime, lease: Lease, error: Exception, now: float) -> b
         _, row = claimed
         attempts.release(row)
         row.not_before, row.notified_at = now + OUTAGE_PAUSE_S, now
-    fix = "free space, or start the database; it goes on by itself"
+    fix = "free space, or start the database; work resumes by itself"
     log.error(
         "stage_postponed", stage=row.stage, error=f"{type(error).__name__}: {error}", pause_s=OUTAGE_PAUSE_S, fix=fix
     )

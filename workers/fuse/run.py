@@ -163,7 +163,7 @@ def fuse(source: str, out: Path, tools: Tools, *, jobs: int, fresh: bool = False
     chosen = _revised(source, traced, cut(traced, holds), holds, answers, tools)
     _listed(out, traced, chosen)
     places = sum(map(len, chosen.places.values()))
-    tools.say(f"{len(chosen.parts)} parts at {places} places; {len(chosen.kept)} operators stay with torch")
+    tools.say(f"parts: {len(chosen.parts)}, at {places} places; operators left to torch: {len(chosen.kept)}")
     _refactor(source, out, traced, chosen, answers, tools)
     if not chosen.parts:
         return _ended(out, traced, chosen, (), None)

@@ -30,7 +30,7 @@ from workers.store.trouble import FULL, StoreTrouble, trouble_of
 LOSSES_FIX = "find what killed them (dmesg: memory, Xid); if it was this work, `/kernel cancel` ends its job"
 UNUSABLE_FIX = (
     f"free space on the disk of the temporary directory, {ROOM_BYTES >> 30} GiB at least, or set TMPDIR to a larger one; "
-    "what waits goes on by itself"
+    "waiting work resumes by itself"
 )
 KILLED = "its process was killed {} times, as the kernel does where memory is short (dmesg says so); the last time {}"
 MARGIN_S = 60.0  # between the deadline of a runner and the time limit of the task around it

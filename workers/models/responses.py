@@ -318,7 +318,7 @@ def refusal(
     )
 
 
-def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Seconds after which the server wants to be asked again, None where it does not say.
 
     Source: RFC 9110, 10.2.3 (seconds, or a date); ``retry-after-ms`` is what OpenAI's servers add. A date is compared
@@ -333,7 +333,7 @@ def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> fl
         if re.fullmatch(r"\d+(?:\.\d+)?", text):
             return _bounded(float(text))
         at = _date(text)
-        since = _date(headers["date"]) if "date" in headers else (now or datetime.now(UTC))
+        since = _date(headers["date"]) if "date" in headers else datetime.now(UTC)
         return _bounded((at - since).total_seconds())
     except (ValueError, OverflowError):
         return None

@@ -233,5 +233,5 @@ def understood(bench: Bench, brief: ProblemBrief) -> Understood:
             failed = Failed(read.source, CAPTURE, traced.error, evidence)
         tried.append(f"round {number} ended as `{failed.status}`: {failed.sentence}")
     message = f"the model gave no problem that can be used: {failed.sentence}" if failed else "nothing was asked"
-    fix = "Say it more closely: inputs with their shapes, what is computed, and one size; or paste it as code."
+    fix = "Be more specific: inputs with their shapes, what is computed, and one size; or paste it as code."
     raise UserFacingError(Failure(FailureCode.problem, message, fix, attempts=tuple(tried)))

@@ -49,7 +49,7 @@ ALONE = (
 )
 PUSHED = "What was pushed stays on the draft pull request; a new `/kernel modify` starts from the base branch again."
 
-AS_TODAY = "Times are those of the call as it stood, before the change and with it."
+AS_TODAY = "Times are those of today's call, before the change and with it."
 
 
 class Confirm:
@@ -127,7 +127,7 @@ def _tests(bench: ModifyBench, own: tuple[FileChange, ...]) -> Suites:
 
 def _measured(bench: ModifyBench, judge: Judge, own: tuple[FileChange, ...], compared: bool) -> BenchmarkResult:
     bench.context.note(
-        f"measuring the change {'beside what stood, eager' if compared else 'beside eager'} and torch.compile"
+        f"measuring the change {'next to the previous kernel, eager' if compared else 'beside eager'} and torch.compile"
     )
     problem = bench.problem if compared else judge.problem
     return bench.gate.benchmark(

@@ -193,9 +193,9 @@ def _newly_failing(bench: OptimizeBench, tests: TestsResult) -> str | None:
     return f"the library's tests fail that pass without the change: {named}" if new else "no test of the library passes"
 
 
-NO_CHANGE = "No variant was better than what stands, within the guardrails: nothing is changed."
-AT_THE_FLOOR = "What stands is at the floor already: there is nothing to gain."
-BACK = "Every variant that was tried failed the library's own tests or the full verdict: the original stands."
+NO_CHANGE = "No variant was better than the existing kernel within the guardrails, so nothing is changed."
+AT_THE_FLOOR = "The existing kernel is already at the floor: there is nothing to gain."
+BACK = "Every variant that was tried failed the library's own tests or the full verdict: the original stays."
 
 
 class Finalize:

@@ -128,7 +128,7 @@ def beaten(bench: CreateBench, log: AttemptLog, compiled: ProvedKernel) -> tuple
     factor = room(measured)
     if factor is None:
         return compiled, ()
-    asked = f"The compiler's kernel takes {factor:.2f} times what can be reached, so that a model was asked for a faster one"
+    asked = f"The compiler's kernel takes {factor:.2f} times the reachable time, so a model was asked for a faster one"
     try:
         terms = replace(terms_of(context), prefix=PREFIX)
         other = searched(bench, log, kernel_brief(bench, measured=measured), terms)

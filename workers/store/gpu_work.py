@@ -461,19 +461,14 @@ LONGEST_PAUSE_S = 600.0
 MAX_DOUBLINGS = 10
 
 
-def next_gpu_request(
-    session: Session, now: float, architectures: tuple[str, ...] | None = None, only: str | None = None
-) -> str | None:
-    """The oldest GPU request that a host can take now; ``architectures`` None means all, ``only`` names a job."""
-    query = _next_request(architectures is not None, only is not None)
-    return session.scalar(query, {"now": now, "architectures": architectures, "only": only})
+def next_gpu_request(session: Session, now: float, only: str | None = None) -> str | None:
+    """The oldest GPU request that a host can take now, of the job ``only`` where that is given."""
+    return session.scalar(_next_request(only is not None), {"now": now, "only": only})
 
 
 @functools.cache
-def _next_request(of_architectures: bool, of_one_job: bool) -> Select[str]:
+def _next_request(of_one_job: bool) -> Select[str]:
     query = select(GpuWork.request_id).where(claimable(NOW)).order_by(GpuWork.id)
-    if of_architectures:
-        query = query.where(GpuWork.architecture.in_(bindparam("architectures", expanding=True)))
     if of_one_job:
         query = query.where(GpuWork.job_id == bindparam("only"))
     return query.limit(1)

@@ -20,7 +20,7 @@ class StoreTrouble:
 
 
 FULL = StoreTrouble(
-    "the disk is full", "free space on the disk of the database and the artifacts; what waits goes on by itself"
+    "the disk is full", "free space on the disk of the database and the artifacts; waiting work resumes by itself"
 )
 LOCKED = StoreTrouble(
     "locked by another process", "wait; if it stays, end what else has opened the database", late=True

@@ -25,7 +25,7 @@ def test_eager_makes_room_and_everybody_else_is_timed(monkeypatch: pytest.Monkey
     result = measured(monkeypatch, 100, NEEDS)
     assert errors(result) == [{"eager": NO_ROOM}] * 2
     assert all(row.word is Word.slower and row.against == "original" for row in result.rows)
-    assert "T=12 H=16: eager was left out: out of GPU memory next to the others." in result.notes
+    assert "T=12 H=16: eager was left out: not enough GPU memory next to the other contenders." in result.notes
     assert result.complete
 
 

@@ -108,9 +108,7 @@ def test_a_race_that_ended_early_says_how_sure_it_is() -> None:
         race.close(None)
     said = notes.early(WORKLOAD, Pass.forward, race)
     assert said is not None
-    assert said.startswith(
-        "T=7, forward: the time ended after 8 of at most 80 rounds. With 95% certainty the kernel is "
-    )
+    assert said.startswith("T=7, forward: the time budget ended after 8 of at most 80 rounds: against ")
     assert "against original between" in said
     assert "slower" in said
 

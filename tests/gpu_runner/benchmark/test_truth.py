@@ -154,7 +154,7 @@ def test_rows_of_another_shape_are_told_apart_from_rows_of_a_right_one() -> None
     rows = checks.prove(Child(scale), MATERIAL, Pass.forward)  # type: ignore[arg-type]
     wider = computed(Pass.forward)
     other = Computed(wider.outputs, wider.gradients, [(ROWS + 1, COLUMNS)], wider.tensors)
-    assert "another shape" in str(result_error(other, rows, Pass.forward))
+    assert "a different shape" in str(result_error(other, rows, Pass.forward))
 
 
 @pytest.mark.parametrize(("fits", "kind"), [(1, "float32"), (0, "own")])
@@ -182,7 +182,7 @@ def test_another_number_of_tensors_than_was_told_is_no_truth(monkeypatch: pytest
     child = Child(scale)
     whole = child.call
     monkeypatch.setattr(child, "call", lambda *args: ChildReply(whole(*args).message, whole(*args).tensors[:-1]))
-    with pytest.raises(ValueError, match="another number"):
+    with pytest.raises(ValueError, match="a different number"):
         checks.prove(child, MATERIAL, Pass.full)  # type: ignore[arg-type]
 
 

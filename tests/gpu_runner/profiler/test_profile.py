@@ -67,7 +67,7 @@ def test_a_pointwise_problem_is_bound_by_memory_and_its_floor_is_that_of_its_byt
     assert forward.bound is Bound.memory
     assert found.counters == ()
     assert found.counters_error is not None
-    assert "No GPU is here" in found.counters_error
+    assert "No GPU is available" in found.counters_error
     # The small workload is over before it is launched.
     assert {(finding.rule, finding.subject.partition(" at ")[2]) for finding in found.findings} == {
         ("short", "T=16 I=16")

@@ -40,7 +40,7 @@ def test_workloads_of_one_size_share_the_search_of_the_largest() -> None:
 def test_only_wanted_passes_are_planned_and_one_without_sizes_is_told() -> None:
     found, notes = steps([(job(4), PreparedTuning({"backward": (-1,)}, {}))], {Pass.forward})
     assert found == []
-    assert notes == ["The candidate looked no settings up in its forward pass at T=4."]
+    assert notes == ["The candidate read no settings in its forward pass at T=4."]
     assert steps([(job(4), PreparedTuning({}, {}))], set()) == ([], [])
 
 

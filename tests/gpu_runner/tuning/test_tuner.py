@@ -135,7 +135,7 @@ def test_a_candidate_that_looks_nothing_up_is_told() -> None:
     blind = CANDIDATE.replace("TUNED.get(device.type, {}).get(timed_pass, ())", "()")
     found = tuned(request(blind, workloads=WORKLOADS[:1], budget_s=5.0), context())
     assert found.choices == ()
-    assert any("looked no settings up in its forward pass" in note for note in found.notes)
+    assert any("read no settings in its forward pass" in note for note in found.notes)
 
 
 def test_a_candidate_without_a_table_cannot_be_tuned() -> None:
@@ -147,4 +147,4 @@ def test_a_candidate_without_a_table_cannot_be_tuned() -> None:
 def test_without_a_gpu_nothing_is_tuned_and_the_result_says_so() -> None:
     found = tuning.run(request(), context())
     assert (found.choices, found.architecture, found.table) == ((), None, ())
-    assert "No GPU is here" in found.notes[0]
+    assert "No GPU is available" in found.notes[0]

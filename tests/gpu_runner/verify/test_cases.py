@@ -38,7 +38,7 @@ from gpu_runner.verify.cases import (
     fallbacks,
     plan_cases,
 )
-from gpu_runner.verify.constants import asks_for_zero, compared_in, constants_of, grouped_in, remainders_in
+from gpu_runner.verify.constants import WrittenNumbers, numbers_in
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.extremes import REACHES
 from gpu_runner.verify.honesty import PARTIALS
@@ -57,7 +57,7 @@ def planned(
     constants: Collection[int] = (),
 ) -> tuple[Problem, tuple[Case, ...]]:
     problem = parse_problem(problem_source(name))
-    given = {"interpreted": interpreted, "quick": quick, "constants": constants}
+    given = {"interpreted": interpreted, "quick": quick, "numbers": WrittenNumbers(constants)}
     cases = plan_cases(problem, problem.dtypes, problem.workloads, draws=draws or Draws.fresh(), **given)  # type: ignore[arg-type]
     return problem, cases
 
@@ -161,7 +161,7 @@ WORKLOADS = [{"M": 256, "K": 1024, "N": 512}]
 @given(SEEDS)
 def test_a_product_of_matrices_stays_small_in_the_interpreter_and_one_side_is_wide(draws: Draws) -> None:
     problem = parse_problem(MATMUL)
-    given = {"interpreted": True, "quick": False, "constants": {16, 64, 128, 4096}}
+    given = {"interpreted": True, "quick": False, "numbers": WrittenNumbers({16, 64, 128, 4096})}
     cases = plan_cases(problem, problem.dtypes, problem.workloads, draws=draws, **given)  # type: ignore[arg-type]
     assert max(math.prod(case.size_of.values()) for case in cases) <= INTERPRETED_WORK
     assert max(max(case.size_of.values()) for case in cases) > 4099
@@ -359,7 +359,7 @@ def test_one_seed_has_more_than_32_bits(draws: Draws) -> None:
 def test_rows_beyond_a_cut_are_not_finite_too() -> None:
     problem = parse_problem(problem_source("softmax"))
     plan = partial(plan_cases, problem, ("float32",), problem.workloads, quick=False, draws=Draws.fresh())
-    cases = plan(interpreted=True, compared={2**16})
+    cases = plan(interpreted=True, numbers=WrittenNumbers(compared={2**16}))
     assert any(case.size_of["V"] > 2**16 and case.size_of["T"] == 10 for case in cases if case.content is Content.odd)
     assert all(case.size_of["V"] < 2**16 for case in plan(interpreted=True) if case.content is Content.odd)
 
@@ -370,7 +370,7 @@ def test_no_row_beyond_a_cut_is_constant() -> None:
     beyond = [
         case
         for _ in range(8)
-        for case in plan(compared={2**15, 2**16}, draws=Draws.fresh())
+        for case in plan(numbers=WrittenNumbers(compared={2**15, 2**16}), draws=Draws.fresh())
         if case.size_of["V"] > 2**14
     ]
     assert len({case.layout for case in beyond}) > 1
@@ -383,10 +383,17 @@ def test_two_sizes_of_a_product_are_beyond_what_it_compares_them_with() -> None:
     problem = parse_problem(problem_source("matmul"))
     plan = partial(plan_cases, problem, problem.dtypes, problem.workloads, interpreted=True, quick=False)
     beyond = [
-        sum(size > 512 for _, size in case.sizes) for case in plan(draws=Draws.fresh(), compared={512}, grouped={512})
+        sum(size > 512 for _, size in case.sizes)
+        for case in plan(draws=Draws.fresh(), numbers=WrittenNumbers(compared={512}, grouped={512}))
     ]
     assert beyond.count(2) >= 2
-    assert max(sum(size > 512 for _, size in case.sizes) for case in plan(draws=Draws.fresh(), compared={512})) < 2
+    assert (
+        max(
+            sum(size > 512 for _, size in case.sizes)
+            for case in plan(draws=Draws.fresh(), numbers=WrittenNumbers(compared={512}))
+        )
+        < 2
+    )
 
 
 def test_each_of_three_dimensions_is_beyond_what_is_compared_beside_another_and_rows_of_it_are_not_finite() -> None:
@@ -401,7 +408,7 @@ WORKLOADS = [{"B": 8, "T": 64, "H": 256}]
 """
     problem = parse_problem(text)
     plan = partial(plan_cases, problem, ("float32",), problem.workloads, interpreted=True, quick=False)
-    cases = plan(draws=Draws.fresh(), compared={128})
+    cases = plan(draws=Draws.fresh(), numbers=WrittenNumbers(compared={128}))
     together = [{dim for dim, size in case.sizes if size > 128} for case in cases]
     assert {dim for dims in together if len(dims) == 2 for dim in dims} == {"B", "T", "H"}
     odd = [case.size_of for case in cases if case.content is Content.odd and not case.odd_upstream]
@@ -411,7 +418,7 @@ WORKLOADS = [{"B": 8, "T": 64, "H": 256}]
 def test_both_sides_of_a_product_go_beyond_a_cut_in_several_rows() -> None:
     problem = parse_problem(problem_source("matmul"))
     plan = partial(plan_cases, problem, ("float32",), problem.workloads, interpreted=True, quick=False)
-    cases = plan(draws=Draws.fresh(), compared={2**16})
+    cases = plan(draws=Draws.fresh(), numbers=WrittenNumbers(compared={2**16}))
     wide = [case for case in cases if max(case.size_of.values()) > 2**16]
     assert {dim for case in wide for dim, size in case.sizes if size > 2**16} == set(columns_of(problem))
     ordinary = [case for case in wide if case.content is Content.ordinary]
@@ -503,16 +510,16 @@ def test_numbers_that_are_made_of_others_are_constants_and_branches_come_first()
         "        return SIDE * SIDE\n"
         "    return x.to(tl.int16)\n"
     )
-    files = (SourceFile("candidate.py", text),)
-    assert {153, 301, 611, 1001, 1002, 729, 2**15} <= constants_of(files)
-    assert {153, 301, 611, 1001, 1002} <= compared_in(files)
-    assert not {729, 17, 43} & compared_in(files)
+    numbers = numbers_in((SourceFile("candidate.py", text),))
+    assert {153, 301, 611, 1001, 1002, 729, 2**15} <= numbers.constants
+    assert {153, 301, 611, 1001, 1002} <= numbers.compared
+    assert not {729, 17, 43} & numbers.compared
 
 
 @pytest.mark.parametrize(("text", "count"), [("if M == 0 or N == 0:\n    pass", 2), ("if M == 1:\n    pass", 1)])
 def test_each_dimension_of_rows_is_empty_once_where_code_asks(text: str, count: int) -> None:
     problem = parse_problem(problem_source("matmul").replace("K N", "N K"))
-    asks = asks_for_zero((SourceFile("candidate.py", text),))
+    asks = numbers_in((SourceFile("candidate.py", text),)).asks_for_zero
     cases = plan_cases(
         problem,
         ("float32",),
@@ -520,7 +527,7 @@ def test_each_dimension_of_rows_is_empty_once_where_code_asks(text: str, count: 
         interpreted=True,
         quick=False,
         draws=Draws("5eed" * 8),
-        asks_for_zero=asks,
+        numbers=WrittenNumbers(asks_for_zero=asks),
     )
     empty = [dim for case in cases if case.name == "no rows" for dim, size in case.sizes if not size]
     assert len(empty) == len(set(empty)) == count
@@ -533,7 +540,7 @@ def test_remainders_that_code_asks_for_have_their_divisors() -> None:
         "    if n % 17 == 0 or 5 == n % STEP or m & 31 != 31 or n % 23 > 20:\n"
         "        return divmod(n, 37)[1], n % 29\n"
     )
-    found = remainders_in((SourceFile("candidate.py", text),))
+    found = numbers_in((SourceFile("candidate.py", text),)).remainders
     assert found == {(17, 0), (19, 5), (32, 31), (23, 19), (23, 20), (23, 21), (37, 0), (29, 0)}
 
 
@@ -542,7 +549,13 @@ def test_each_dimension_has_a_size_with_the_remainder_that_code_asks_for(draws: 
     problem = parse_problem(problem_source("reglu"))
     remainders = {(17, 0), (23, 5)}
     cases = plan_cases(
-        problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=draws, remainders=remainders
+        problem,
+        ("float32",),
+        problem.workloads,
+        interpreted=True,
+        quick=False,
+        draws=draws,
+        numbers=WrittenNumbers(remainders=remainders),
     )
     for dim in ("T", "I"):
         for divisor, rest in remainders:
@@ -590,7 +603,7 @@ def test_groups_of_tiles_are_known_by_a_table_of_tiles() -> None:
         "    _kernel[(1,)](x, BLOCK_M=BLOCK_M, GROUP_M=16, num_warps=warps)\n\n"
         "def _kernel(x):\n    tl.dot(x, x)\n"
     )
-    assert {16 * 64, 16 * 128} <= grouped_in([SourceFile("candidate.py", text)])
+    assert {16 * 64, 16 * 128} <= numbers_in([SourceFile("candidate.py", text)]).grouped
 
 
 @given(SEEDS)
@@ -706,8 +719,7 @@ def planned_with_a_cut(problem: Problem, draws: Draws) -> Sequence[Case]:
         interpreted=True,
         quick=False,
         draws=draws,
-        constants={65536},
-        compared={65536},
+        numbers=WrittenNumbers({65536}, {65536}),
     )
 
 
@@ -899,8 +911,7 @@ def test_beyond_a_cut_the_interpreter_has_ten_rows_and_no_square(draws: Draws) -
             interpreted=True,
             quick=False,
             draws=draws,
-            constants=(65536,),
-            compared=(65536,),
+            numbers=WrittenNumbers({65536}, {65536}),
         )
         (spec,) = problem.inputs
         beyond = [case for case in cases if case.content is Content.odd and max(case.size_of.values()) > 2**16]

@@ -99,7 +99,7 @@ def test_the_overview_says_where_each_kernel_stands_on_each_gpu(world: World) ->
         '<span><a href="#gpu-1">NVIDIA B200</a></span>',
         '<a href="#gpu-2">NVIDIA H200</a> <span class="faint">(1 of 1 worse)</span>',
         '<h2 id="gpu-2">NVIDIA H200</h2>',
-        '<a href="#jobs">jobs at work</a>',
+        '<a href="#jobs">active jobs</a>',
         "<em>of the floor</em>",
         "108\N{NO-BREAK SPACE}µs",
         "50%",
@@ -387,7 +387,7 @@ def test_what_a_comparison_left_undecided_is_not_called_slower(world: World) -> 
 
 
 def test_a_prefix_that_names_no_commit_or_several_is_answered(world: World) -> None:
-    prefixes = dict.fromkeys(("0a0", "ffff", "%_%_"), "No number was kept") | {"aaaa": "several commits"}
+    prefixes = dict.fromkeys(("0a0", "ffff", "%_%_"), "No commit that starts with") | {"aaaa": "several commits"}
     keep(world, KEY)
     with world.runtime.database.write() as session:
         history.add(session, [(KEY, replace(at(40 + end), revision="aaaa" + str(end) * 36)) for end in (1, 2)])

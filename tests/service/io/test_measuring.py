@@ -158,7 +158,7 @@ def test_the_report_says_that_the_pull_request_moved_meanwhile(bench: Bench, mea
     measure.before.append(lambda: bench.hub.push(bench.repository, "faster", "maintainer", {"README.md": "# more\n"}))
     say(bench, number, "/kernel bench")
     (report,) = replies(bench, number, MessageKind.report)
-    assert "**The pull request has moved on:**" in report
+    assert "**The pull request has changed:**" in report
     assert seen[:12] in report and head(bench, "faster")[:12] in report
 
 

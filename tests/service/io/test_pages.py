@@ -310,7 +310,7 @@ def test_a_job_page_shows_what_a_model_tried_with_links_to_question_and_answer()
     with pages(shown, book=book.encode(), record=record.encode()) as client:
         text = client.get("/jobs/abcdefgh").text
     for expected in (
-        "Tried in generate, attempt 2",
+        "Attempts in generate, attempt 2",
         "generate, variation 1",
         "repair 1",
         "<code>passed</code>, taken",
@@ -335,7 +335,7 @@ def test_a_book_of_attempts_that_cannot_be_read_does_not_break_the_page(book: by
     shown = job(artifacts=(ArtifactView("attempts-generate-1.json", "book", "application/json", 9),))
     with pages(shown, book=book) as client:
         answer = client.get("/jobs/abcdefgh")
-    assert answer.status_code == 200 and "Tried in" not in answer.text
+    assert answer.status_code == 200 and "Attempts in" not in answer.text
 
 
 def test_without_prices_there_is_no_column_of_costs() -> None:

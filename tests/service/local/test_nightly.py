@@ -62,5 +62,5 @@ def test_an_interrupted_night_goes_on_and_another_one_is_new(checkout: Checkout)
 
 def test_without_a_gpu_a_person_at_a_checkout_is_sent_to_a_machine_with_one() -> None:
     text = stopped_comment(NO_GPU, VERIFY_DONE)
-    assert "this machine has no GPU" in text and "Give the same command on a machine with a GPU." in text
+    assert "this machine has no GPU" in text and "Run the same command on a machine with a GPU." in text
     assert "`/kernel" not in text and "kernelsmith work" not in text

@@ -152,5 +152,5 @@ def test_a_job_that_nobody_answered_is_recorded_without_a_question(
         configured(monkeypatch, provider)
         stopped = run("create", wish, "--repo", library, "--author", "llm", "--auto", "--record", recording)
     assert stopped.exit_code == 1
-    assert f"{recording} holds the job, and no question: nothing was answered." in stopped.output
+    assert f"{recording} has the job and no questions: no model was asked." in stopped.output
     assert (recording / "recording.jsonl").read_bytes() == b""

@@ -99,7 +99,7 @@ def test_job_ends_with_a_branch_of_one_commit_for_each_purpose_and_its_papers(
     assert checkout.text("status", "--porcelain") == ""
     papers = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"analyze-1.md", "generate-1.md", "validate-1.md", "pull_request.md", "speed.png"} <= papers
-    assert "asked for on the command line" in (tmp_path / "out" / "pull_request.md").read_text()
+    assert "Requested on the command line" in (tmp_path / "out" / "pull_request.md").read_text()
 
 
 def test_artifacts_of_the_job_lie_in_its_folder(

@@ -102,7 +102,7 @@ def test_the_command_serves_until_it_is_told_to_stop_and_saves(tmp_path: Path) -
         assert run.stdout is not None
         url = re.search(r"http://127\.0\.0\.1:\d+", run.stdout.readline())
         assert url is not None
-        assert requests.get(f"{url[0]}/api/v3/meta", timeout=10).status_code == 200
+        assert requests.get(f"{url[0]}/api/v3/repos/nobody/nothing", timeout=10).status_code == 404
         run.terminate()
         assert run.wait(timeout=20) == 0
     assert (tmp_path / "hub" / "state.json").exists()

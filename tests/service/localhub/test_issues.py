@@ -1,4 +1,4 @@
-"""Issues, comments, reactions and labels through PyGithub."""
+"""Issues, comments and reactions through PyGithub."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from github import GithubException, UnknownObjectException
 from tests.service.localhub.conftest import Place
 
 
-def test_a_comment_can_be_written_edited_read_and_deleted(place: Place) -> None:
+def test_a_comment_can_be_written_edited_and_read(place: Place) -> None:
     place.hub.open_issue("acme/lib", "alice", "Wanted: reglu", "please")
     issue = place.repo().get_issue(1)
     comment = issue.create_comment("working")
@@ -17,8 +17,6 @@ def test_a_comment_can_be_written_edited_read_and_deleted(place: Place) -> None:
         ("smith[bot]", "Bot", "done")
     ]
     assert issue.get_comment(comment.id).body == "done"
-    comment.delete()
-    assert list(issue.get_comments()) == []
 
 
 def test_the_same_reaction_twice_is_one(place: Place) -> None:
@@ -28,8 +26,6 @@ def test_the_same_reaction_twice_is_one(place: Place) -> None:
     first, second = comment.create_reaction("eyes"), comment.create_reaction("eyes")
     assert first.id == second.id
     assert [(one.content, one.user.login) for one in comment.get_reactions()] == [("eyes", "smith[bot]")]
-    comment.delete_reaction(first.id)
-    assert comment.get_reactions().totalCount == 0
 
 
 def test_an_issue_takes_a_reaction(place: Place) -> None:
@@ -57,16 +53,6 @@ def test_pages_of_comments_follow_one_another(place: Place) -> None:
     assert [one.body for one in comments] == [f"comment {number}" for number in range(65)]
     assert comments.totalCount == 65
     assert [one.body for one in comments.reversed][:2] == ["comment 64", "comment 63"]
-
-
-def test_labels_come_and_go(place: Place) -> None:
-    place.hub.open_issue("acme/lib", "alice", "Wanted", "")
-    repo = place.repo()
-    repo.create_label("kernel", "00ff00")
-    issue = repo.get_issue(1)
-    issue.add_to_labels("kernel", "new")
-    issue.remove_from_labels("kernel")
-    assert [label.name for label in repo.get_issue(1).labels] == ["new"]
 
 
 def test_an_issue_is_opened_closed_and_listed(place: Place) -> None:
@@ -101,4 +87,3 @@ def test_every_answer_carries_the_rate_limit(place: Place) -> None:
     github.get_repo("acme/lib")
     remaining, limit = github.rate_limiting
     assert 0 < remaining <= limit == 5000
-    assert github.get_rate_limit().resources.core.limit == 5000

@@ -172,9 +172,6 @@ def test_a_delivery_that_was_lost_is_found_and_sent_again(place: Place) -> None:
         one for one in app.requester.requestJsonAndCheck("GET", "/app/hook/deliveries")[1] if one["event"] == "issues"
     ]
     assert lost["status_code"] == 0
-    full = app.requester.requestJsonAndCheck("GET", f"/app/hook/deliveries/{lost['id']}")[1]
-    assert full["request"]["payload"]["issue"]["title"] == "Wanted"
-    assert full["request"]["headers"]["X-GitHub-Delivery"] == lost["guid"]
     status, _, _ = app.requester.requestJson("POST", f"/app/hook/deliveries/{lost['id']}/attempts")
     assert status == 202
     place.hub.deliver_all()

@@ -42,7 +42,7 @@ def test_settings_that_were_found() -> None:
 
 def test_without_a_gpu_nothing_is_tuned() -> None:
     assert tuned_section(TuneResult((), None)) == snapshot(
-        "**Nothing was tuned:** no GPU is here. The candidate is written as it was."
+        "**Nothing was tuned:** no GPU is available. The candidate was written unchanged."
     )
 
 

@@ -21,7 +21,7 @@ def test_analyze_shows_the_profile_and_the_reference() -> None:
 **`reglu` is understood:** tier 1, element-wise, nearest to `geglu`.
 **Next:** review [`1f2e3d4c5b6a`](https://github.com/octo-org/library/commit/1f2e3d4c5b6a79880011223344556677889900aa) on [pull request 13](https://github.com/octo-org/library/pull/13), and approve it or request changes.
 
-Look at the inputs, the gradients and the names; the kernel is written from these by the `compiler` author.
+Check the inputs, gradients and names: the `compiler` author writes the kernel from them.
 
 | field | value |
 | --- | --- |

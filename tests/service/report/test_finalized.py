@@ -113,7 +113,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 </details>
 
-<details><summary>What was tried and left</summary>
+<details><summary>Variants tried and rejected</summary>
 
 <details><summary>v2: Recompute &#124; instead of save, rejected by a guardrail</summary>
 
@@ -242,7 +242,7 @@ def test_a_kernel_that_stays_as_it_is() -> None:
     )
     assert folded(report_comment(ReportUpdate(stays), asked(Verb.optimize, JobState.done), LINKS)) == snapshot("""\
 **`rms_norm` stays as it is:** The library's tests fail after two repairs.
-**Next:** nothing to merge. What was tried, and what was learned from it, stands below.
+**Next:** nothing to merge. The variants, and what they showed, are below.
 
 | workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | verdict |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
@@ -259,7 +259,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 ▸ All variants
 
-▸ What was tried and left
+▸ Variants tried and rejected
 
 ▸ Proof
 
@@ -280,7 +280,7 @@ kernelsmith optimize rms_norm --repo . --auto
     nothing = replace(stays, winner=None, variants=(V2, V3), notes=())
     assert gist(report_comment(ReportUpdate(nothing), asked(Verb.optimize, JobState.done), LINKS)) == snapshot("""\
 **`rms_norm` stays as it is:** nothing that was tried is better.
-**Next:** nothing to merge. What was tried, and what was learned from it, stands below.\
+**Next:** nothing to merge. The variants, and what they showed, are below.\
 """)
 
 
@@ -291,13 +291,13 @@ def test_a_pull_request_before_and_after_its_measurements() -> None:
         ["Optimize rms_norm", "Optimize rms_norm: 1.40× as fast"]
     )
     assert folded(pull_request_body(early, OPTIMIZE_DONE, LINKS)) == snapshot("""\
-This is to make `rms_norm` faster or smaller. It was asked for in #21 ([comment](https://github.com/octo-org/library/pull/21#issuecomment-35)). Only the kernel and its benchmark data are changed.
+This is to make `rms_norm` faster or smaller. Requested in #21 ([comment](https://github.com/octo-org/library/pull/21#issuecomment-35)). Only the kernel and its benchmark data are changed.
 
-**Profiled so far:** `optimization/rms_norm/profile.md` says what bounds it and what is tried. It goes again with the kernel's commit.
+**Profiled so far:** `optimization/rms_norm/profile.md` lists what bounds it and what will be tried. The kernel's commit removes it.
 
 ▸ Reference
 
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat` · [pull request 22](https://github.com/octo-org/library/pull/22)</sub>
 
@@ -305,7 +305,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 """)
     assert folded(pull_request_body(late, OPTIMIZE_DONE, LINKS)) == snapshot("""\
 **`rms_norm` is 1.40× as fast as before on NVIDIA H200, peak memory -25%.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.10×, backward 1.60×, full 1.40×.
-It was asked for in #21 ([comment](https://github.com/octo-org/library/pull/21#issuecomment-35)). Only the kernel and its benchmark data are changed.
+Requested in #21 ([comment](https://github.com/octo-org/library/pull/21#issuecomment-35)). Only the kernel and its benchmark data are changed.
 
 **What was changed** (Settings by size): `num_warps` comes from a table.
 
@@ -332,7 +332,7 @@ Provenance: GPU `NVIDIA H200` · torch `2.11.0`
 
 ▸ Reference
 
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat` · [pull request 22](https://github.com/octo-org/library/pull/22)</sub>
 
@@ -351,7 +351,7 @@ def test_commits_of_an_optimization() -> None:
             """\
 Optimize the rms_norm kernel
 
-Its values and gradients were proved against the reference, and it was compared with what stood before.
+Its values and gradients were proved against the reference, and it was compared with the previous kernel.
 
 - src/ops/rms_norm.py
 
@@ -361,7 +361,7 @@ Kernelsmith-Stage: finalize 1
             """\
 Restore the rms_norm kernel
 
-What was tried did not pass the library's own checks, so what stood before stands again.
+The variants failed the library's own checks, so the previous kernel is restored.
 
 - src/ops/rms_norm.py
 

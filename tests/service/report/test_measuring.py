@@ -43,7 +43,7 @@ def bench(*kernels: MeasuredKernel) -> str:
 def test_a_change_that_makes_one_kernel_faster_and_one_slower() -> None:
     assert bench(RMS, LAYER, GEGLU, SOFTMAX) == snapshot("""\
 **Compared with the merge base with main:** 1 of 3 kernels is slower: `layer_norm` (backward 0.95×); 1 of 3 kernels is faster: `rms_norm` (forward 1.10×, backward 1.60×, full 1.40×); 1 of 3 kernels needs more memory: `layer_norm` (+10%). 1 kernel could not be measured.
-**Next:** look at `layer_norm`, or say in the pull request what it is worth; the rows are below.
+**Next:** look at `layer_norm`, or justify it in the pull request; the rows are below.
 
 | kernel | pass | sizes | speed of head over base (95% interval) | peak memory | verdict |
 | --- | --- | ---: | ---: | ---: | --- |
@@ -257,11 +257,11 @@ def test_only_faster_only_the_same_and_undecided() -> None:
         [
             """\
 **Compared with the merge base with main:** 1 of 2 kernels is faster: `rms_norm` (forward 1.10×, backward 1.60×, full 1.40×); nothing is slower.
-**Next:** nothing stands in the way as far as speed goes.\
+**Next:** nothing; speed is no obstacle to merging.\
 """,
             """\
 **Nothing became faster or slower** than the merge base with main: 1 kernel, 4 measurements.
-**Next:** nothing stands in the way as far as speed goes.\
+**Next:** nothing; speed is no obstacle to merging.\
 """,
             """\
 **Nothing is known to be faster or slower** than the merge base with main (2 kernels, 6 measurements), but not all is decided: `geglu`.
@@ -325,7 +325,7 @@ kernelsmith compare --repo . --against main
 def test_without_a_gpu_nothing_is_said_of_speed() -> None:
     interpreted = replace(VERDICT, interpreted=True)
     assert folded(bench(replace(RMS, benchmark=NOTHING_TIMED, verdict=interpreted))) == snapshot("""\
-**Nothing was timed:** no GPU was there, so nothing is known about the speed against the merge base with main.
+**Nothing was timed:** no GPU was available, so the speed is unknown against the merge base with main.
 **Next:** give the command on an installation with a GPU; `/kernel verify` proves the values without one.
 
 ▸ rms&#95;norm: every size
@@ -353,7 +353,7 @@ def test_a_host_at_fault_is_not_the_kernels_fault() -> None:
 def test_a_pull_request_that_moved_while_it_was_measured() -> None:
     body = report_comment(ReportUpdate(MEASURE), BENCH_DONE, LINKS, moved_to=OTHER)
     assert body.splitlines()[3] == snapshot(
-        "**The pull request has moved on:** this is about [`1f2e3d4c5b6a`](https://github.com/octo-org/library/commit/1f2e3d4c5b6a79880011223344556677889900aa), and its head is now [`9f8e7d6c5b4a`](https://github.com/octo-org/library/commit/9f8e7d6c5b4a39281706f5e4d3c2b1a098765432). `/kernel bench` runs on that one."
+        "**The pull request has changed:** this is about [`1f2e3d4c5b6a`](https://github.com/octo-org/library/commit/1f2e3d4c5b6a79880011223344556677889900aa), and its head is now [`9f8e7d6c5b4a`](https://github.com/octo-org/library/commit/9f8e7d6c5b4a39281706f5e4d3c2b1a098765432). `/kernel bench` runs on the new head."
     )
     same = report_comment(ReportUpdate(MEASURE), BENCH_DONE, LINKS, moved_to=BENCH_DONE.request.head_sha)
     assert "moved on" not in same
@@ -458,7 +458,7 @@ def test_a_difference_is_named_unusual_only_where_it_leaves_what_the_kernels_nig
 - `rms_norm` forward, M=2048 N=4096 bfloat16: time -9.1%; 27 nights vary from -1.0% to +1.0%.
 - `layer_norm` forward, M=2048 N=4096 bfloat16: peak memory +10.0%; 27 nights vary from -1.0% to +1.0%.
 
-<details><summary>Different, but within what the nights vary by</summary>
+<details><summary>Different, but within the nightly variation</summary>
 
 - `rms_norm` backward, M=2048 N=4096 bfloat16: time -37.5%; 27 nights vary from -40.0% to +40.0%.
 

@@ -79,7 +79,7 @@ These would be tried, in this order:
 
 - `src/ops/rms_norm.py`: tier 2, reduction
 - saved for backward: `X`, `RSTD`, `W`
-- it writes over an input
+- an input is overwritten
 - its settings are fixed rules
 - `W` is loaded again for every row.
 
@@ -149,7 +149,7 @@ def reference(a, b):
 
 def test_a_kernel_at_its_limit() -> None:
     assert folded(profiled(nothing_to_gain=True, strategies=())) == snapshot("""\
-**`rms_norm` is at its limit on NVIDIA H200 already, so there is nothing to gain:** forward reaches 50%, backward reaches 50% of the speed that the hardware allows.
+**`rms_norm` is already at the hardware limit on NVIDIA H200, so there is nothing to gain:** forward reaches 50%, backward reaches 50% of the speed that the hardware allows.
 **Next:** nothing to do; the job ends with its report, and nothing is changed.
 
 Goal: speed, of both passes, until `forward < 0.1 ms @ N=4096`.
@@ -195,7 +195,7 @@ def test_a_profile_without_a_gpu_and_without_counters() -> None:
         counters_error="`ncu` is not on this host: install Nsight Compute.",
     )
     assert folded(profiled(profile=predicted, benchmark=NOTHING_TIMED, target=None)) == snapshot("""\
-**`rms_norm` is memory-bound on NVIDIA H200:** by its bytes and operations, since no GPU was there to time it.
+**`rms_norm` is memory-bound on NVIDIA H200:** by bytes and operations, since no GPU was available to time it.
 **Next:** look at it, and reply `/kernel approve abc012345678` here, or `/kernel revise` with what should change.
 
 Goal: speed, of both passes.
@@ -204,7 +204,7 @@ Goal: speed, of both passes.
 | --- | --- | ---: | ---: |
 | `M=2048 N=4096 bfloat16` | forward | 66.0 µs | 256 MiB |
 
-<sub>Predicted for NVIDIA H200: the bytes that must move, over the bandwidth that a copy is expected to reach. A kernel on a GPU takes longer than this.</sub>
+<sub>Predicted for NVIDIA H200: bytes that must move / bandwidth that a copy is expected to reach. This is a lower bound for a kernel on a GPU.</sub>
 
 These would be tried, in this order:
 
@@ -246,13 +246,13 @@ def test_what_stands_and_is_imprecise_is_profiled_with_what_it_errs() -> None:
     error = Evidence("gradient", "Too far.", where, "gradient of b", error=0.00709, allowed=0.0063)
     verdict = replace(PROFILE_SUMMARY.verdict, excused=(error,), deterministic=False)
     lines = profiled(verdict=verdict).splitlines()
-    told = next(place for place, line in enumerate(lines) if line.startswith("**What stands today errs"))
+    told = next(place for place, line in enumerate(lines) if line.startswith("**The existing kernel's errors"))
     assert "\n".join(lines[told : told + 3]) == snapshot("""\
-**What stands today errs by more than a new kernel would be allowed**, not by so much that it computes something else. It is measured as it is, and a variant may err as much and no more. Two runs of it on the same inputs do not agree bit by bit.
+**The existing kernel's errors exceed the tolerance for a new kernel**, but it computes the right function. It is measured as it is, and a variant's errors may be as large and no larger. Two runs on the same inputs are not bitwise identical.
 
 - gradient of b: error 0.0071, allowed 0.0063 (`N=8 C=512 S=512 bfloat16`)\
 """)
-    assert "What stands today errs" not in profiled()
+    assert "The existing kernel's errors" not in profiled()
 
 
 def test_the_profile_of_a_new_or_changed_kernel_stands_folded_in_its_report() -> None:

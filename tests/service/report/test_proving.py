@@ -24,7 +24,7 @@ def verify(*kernels: MeasuredKernel) -> str:
 def test_kernels_that_are_right() -> None:
     assert folded(verify(RMS, GEGLU)) == snapshot("""\
 **2 kernels proved:** values and gradients match the references.
-**Next:** `/kernel bench` compares the times; nothing stands in the way as far as values go.
+**Next:** `/kernel bench` compares the times; values are no obstacle to merging.
 
 | kernel | verdict | checks | largest error | allowed | on |
 | --- | --- | --- | ---: | ---: | --- |

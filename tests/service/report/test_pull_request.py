@@ -34,9 +34,9 @@ def test_a_pull_request_that_has_only_its_reference() -> None:
     update = PullRequestUpdate(PROFILE, PROBLEM)
     assert pull_request_title(update, WAITING) == snapshot("Add reglu: LigerReGLU")
     assert pull_request_body(update, WAITING, LINKS) == snapshot("""\
-This adds `reglu` (`liger_reglu`, `LigerReGLU`): `y = max(a, 0) * b`. It was asked for in #12 ([comment](https://github.com/octo-org/library/issues/12#issuecomment-34)).
+This adds `reglu` (`liger_reglu`, `LigerReGLU`): `y = max(a, 0) * b`. Requested in #12 ([comment](https://github.com/octo-org/library/issues/12#issuecomment-34)).
 
-**Not proved yet.** So far there is only the reference, inside of the test file.
+**Not proved yet.** So far there is only the reference, in the test file.
 
 ### Kernel profile
 
@@ -74,7 +74,7 @@ def reference(a, b):
 
 </details>
 
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+The bot pushes to this branch and never merges. Commits of yours on it stay, and stop the job until `/kernel retry`.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 
@@ -89,7 +89,7 @@ def test_a_pull_request_whose_kernel_is_proved() -> None:
     )
     interpreted = PullRequestUpdate(PROFILE, PROBLEM, replace(VERDICT, interpreted=True))
     assert pull_request_body(interpreted, WAITING, LINKS).split("\n\n")[1] == snapshot(
-        "**Proved in Triton's interpreter, which says nothing of speed:** values and gradients match the reference. Its kernels: `_reglu_forward`, `_reglu_backward`."
+        "**Proved in Triton's interpreter, which says nothing about speed:** values and gradients match the reference. Its kernels: `_reglu_forward`, `_reglu_backward`."
     )
 
 

@@ -28,7 +28,7 @@ In sums:
 | `repair` | 1 | 1 | 10 | 0 | 0 | 20 | 2.5 | – | 140 | 135 | 24 |
 | all | 3 | 4 | 18 | 3 | 4 | 23 | 4.0 | 0.0000 | 425 | 405 | 48 |
 
-Tokens are those that the providers counted, and tokens out hold thinking; what a cache gave or took is not in tokens in. Stable characters are the start of a question that others of the job repeat. 1 question of 3 left room for up to 2,000 tokens of thinking. 3 requests without a price are not in the dollars.\
+Tokens are the providers' counts; tokens out include thinking, and tokens in exclude cache reads and writes. Stable characters are the prefix that a question shares with others of the job. 1 question of 3 allowed up to 2,000 tokens of thinking. 3 requests without a price are not in the dollars.\
 """)
 
 
@@ -43,7 +43,7 @@ def test_without_any_price_the_setting_is_named() -> None:
 
 
 def test_an_empty_recording_is_told() -> None:
-    assert recording_section(use_of([], {})) == "The recording holds no question."
+    assert recording_section(use_of([], {})) == "The recording has no questions."
 
 
 def test_no_word_of_a_question_or_an_answer_is_told() -> None:

@@ -117,7 +117,7 @@ def test_a_kernel_that_only_the_interpreter_ran() -> None:
 | --- | --- | ---: | ---: | ---: |
 | `T=4096 I=14336 bfloat16` | forward | 83.2 µs | 83.2 µs | 256 MiB |
 
-<sub>Predicted for NVIDIA H200: the bytes that must move, over the bandwidth that a copy is expected to reach. A kernel on a GPU takes longer than this.</sub>
+<sub>Predicted for NVIDIA H200: bytes that must move / bandwidth that a copy is expected to reach. This is a lower bound for a kernel on a GPU.</sub>
 
 <details><summary>Proof</summary>
 

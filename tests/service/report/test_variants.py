@@ -134,7 +134,7 @@ def test_variants_without_a_gpu() -> None:
 **Of 2 variants of `rms_norm`, `v1` is predicted to be 1.35× as fast as v0 on NVIDIA H200:** Settings by size.
 **Next:** look at it, and reply `/kernel approve abc012345678` here, or `/kernel revise` with what should change.
 
-No GPU was there: nothing was timed, and every gain is only predicted, from the roofline of NVIDIA H200.
+No GPU was available: nothing was timed, and every gain is predicted from the roofline of NVIDIA H200.
 
 | variant | from | strategy | outcome | score |
 | --- | --- | --- | --- | ---: |
@@ -159,7 +159,7 @@ The search ended because every strategy whose trigger holds has been tried.
 def test_a_search_that_found_nothing() -> None:
     summary = replace(OPTIMIZED, winner=None, variants=(V2, V3), stop=StopReason.no_progress)
     assert gist(checkpoint(StageName.optimize, summary)) == snapshot("""\
-**Nothing that was tried makes `rms_norm` better than it is:** 2 variants, two variants in a row were less than 1% better.
+**No variant improves `rms_norm`:** 2 variants, two variants in a row were less than 1% better.
 **Next:** nothing to do; the job ends with its report, and nothing is changed.\
 """)
     assert "the job ends with its report, and nothing is changed" in checkpoint(StageName.optimize, summary)
@@ -187,7 +187,7 @@ def test_every_goal_and_every_reason_to_stop_has_its_words() -> None:
             "the target is met.",
             "the kernel has reached its floor, so nothing is left to gain.",
             "every strategy whose trigger holds has been tried.",
-            "no model answered any more, and nothing else was left to try.",
+            "no model answered, and nothing else was left to try.",
             "it was cancelled.",
         ]
     )

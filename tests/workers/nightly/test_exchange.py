@@ -202,8 +202,8 @@ def test_by_hand_a_csv_goes_into_a_checkouts_own_database_and_comes_out_again(tm
         (["import-history", "{here}/no.csv", "--repo", "{repo}"], "names no column 'kernel_name'"),
         (["import-history", "{here}/no.csv"], "give either --repo CHECKOUT or --repository"),
         (["export-history", "{here}/x.xlsx", "--repo", "{repo}"], "Use one of .csv, .json, .parquet"),
-        (["export-history", "{here}/x.csv", "--repo", "{repo}"], "was ever measured or imported"),
-        (["export-pages", "{here}/site", "--repo", "{repo}"], "was ever measured or imported"),
+        (["export-history", "{here}/x.csv", "--repo", "{repo}"], "nothing was measured or imported"),
+        (["export-pages", "{here}/site", "--repo", "{repo}"], "nothing was measured or imported"),
     ],
 )
 @pytest.mark.usefixtures("environment")

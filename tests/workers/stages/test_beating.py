@@ -22,7 +22,7 @@ from workers.stages.generate import Generate
 from workers.stages.validate import Validate
 
 Answer = Callable[[BenchmarkRequest], BenchmarkResult]
-ASKED = "The compiler's kernel takes {} times what can be reached, so that a model was asked for a faster one; "
+ASKED = "The compiler's kernel takes {} times the reachable time, so a model was asked for a faster one; "
 FAR = "1.92"  # 200 us where 100 and a launch can be reached
 MODELS = "tl.store(da_ptr + offsets, tl.where("
 ALONE, BESIDE = "benchmark better-alone", "benchmark better-beside"

@@ -162,22 +162,20 @@ MOST_CHARACTERS = 400
 QUOTE = '"""'
 
 
-def docstring(lines: tuple[str, ...], depth: int = 1) -> list[str]:
+def docstring(lines: tuple[str, ...]) -> list[str]:
     """A docstring of several lines."""
-    indent = INDENT * depth
-    return [indent + QUOTE, *(f"{indent}{line}" if line else "" for line in lines), indent + QUOTE]
+    return [INDENT + QUOTE, *(f"{INDENT}{line}" if line else "" for line in lines), INDENT + QUOTE]
 
 
-def sentence_docstring(text: str, line_length: int, depth: int = 1) -> list[str]:
+def sentence_docstring(text: str, line_length: int) -> list[str]:
     """A docstring of one sentence, wrapped between words; a text without end is cut after a word."""
-    indent = INDENT * depth
     sentence = _sentence(text)
-    if len(indent) + len(sentence) + 2 * len(QUOTE) <= line_length:
-        return [f"{indent}{QUOTE}{sentence}{QUOTE}"]
-    first, *rest = textwrap.wrap(sentence, line_length - len(indent), initial_indent=" " * len(QUOTE))
+    if len(INDENT) + len(sentence) + 2 * len(QUOTE) <= line_length:
+        return [f"{INDENT}{QUOTE}{sentence}{QUOTE}"]
+    first, *rest = textwrap.wrap(sentence, line_length - len(INDENT), initial_indent=" " * len(QUOTE))
     if not rest:  # a formatter would put the closing quotes behind a single line, where they do not fit
-        first, *rest = textwrap.wrap(sentence, line_length - len(indent) - len(QUOTE), initial_indent=" " * len(QUOTE))
-    return [indent + QUOTE + first.strip(), *(indent + line for line in rest), indent + QUOTE]
+        first, *rest = textwrap.wrap(sentence, line_length - len(INDENT) - len(QUOTE), initial_indent=" " * len(QUOTE))
+    return [INDENT + QUOTE + first.strip(), *(INDENT + line for line in rest), INDENT + QUOTE]
 
 
 def _sentence(text: str) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from gpu_runner.contracts.reading import dotted
 from workers.authors.llm.checks import (
     BUILTINS,
     bound_anywhere,
-    dotted,
     imported,
     named,
     parsed,

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gpu_runner.contracts import read_source
-from gpu_runner.contracts.reading import SourceError, parse_bounded, walk
+from gpu_runner.contracts.reading import SourceError, dotted, parse_bounded, walk
 from workers.authors.llm.prompts import hidden_in
 from workers.authors.llm.protocol import AnswerFault, KernelBrief, Remark, Reply, UnusableAnswer
 from workers.authors.protocol import SourceStyle
@@ -223,15 +223,6 @@ def bound_anywhere(tree: ast.AST) -> Iterator[str]:
             yield node.asname or node.name.partition(".")[0]
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             yield node.name
-
-
-def dotted(node: ast.expr) -> str | None:
-    """A plain dotted name as text; None for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
 def check_module(source: str, brief: KernelBrief) -> None:

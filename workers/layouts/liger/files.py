@@ -108,7 +108,10 @@ def function_module(name: str, tree: Tree) -> str:
     return f"{PACKAGE}.ops" if _exports_ops(tree) else f"{PACKAGE}.ops.{name}"
 
 
-def export_changes(design: Design, tree: Tree, line_length: int = 120) -> tuple[FileChange, ...]:
+EXPORTS_LENGTH = 120  # of the lines of the exporting files
+
+
+def export_changes(design: Design, tree: Tree) -> tuple[FileChange, ...]:
     """The changed exporting files.
 
     Raises:
@@ -120,14 +123,12 @@ def export_changes(design: Design, tree: Tree, line_length: int = 120) -> tuple[
     if _exports_ops(tree):
         text = _source(tree, OPS_EXPORTS)
         for name in _public_names(design):
-            text = _import(text, Import(f"{PACKAGE}.ops.{design.name}", name), OPS_EXPORTS, line_length)
+            text = _import(text, Import(f"{PACKAGE}.ops.{design.name}", name), OPS_EXPORTS)
         changes.append(FileChange(OPS_EXPORTS, text))
     text = _source(tree, MODULE_EXPORTS)
-    text = _import(text, Import(f"{PACKAGE}.transformers.{design.name}", module), MODULE_EXPORTS, line_length)
+    text = _import(text, Import(f"{PACKAGE}.transformers.{design.name}", module), MODULE_EXPORTS)
     changes.append(FileChange(MODULE_EXPORTS, with_listed_name(text, module)))
-    text = _import(
-        _source(tree, FUNCTIONAL), Import(function_module(design.name, tree), function), FUNCTIONAL, line_length
-    )
+    text = _import(_source(tree, FUNCTIONAL), Import(function_module(design.name, tree), function), FUNCTIONAL)
     form = module_form(design.problem, axes_of(design.problem))
     changes.append(
         FileChange(FUNCTIONAL, with_function(text, functional, form.function_source(functional, f"{function}.apply")))
@@ -140,10 +141,10 @@ def _public_names(design: Design) -> tuple[str, ...]:
     return tuple(sorted(name for name in _defined(design.source or "") if name in wanted))
 
 
-def _import(source: str, new: Import, path: str, width: int) -> str:
+def _import(source: str, new: Import, path: str) -> str:
     comment = UNUSED_IMPORT if path.endswith("__init__.py") and UNUSED_IMPORT.strip() in source else ""
     try:
-        return with_import(source, new, comment, width)
+        return with_import(source, new, comment, EXPORTS_LENGTH)
     except ValueError as error:
         raise _unlike(path, f"it has no import from `{PACKAGE}` to stand beside") from error
 
