@@ -435,13 +435,10 @@ def _is_stored_as(tile: Any, array: Array) -> None:
 
 
 def _of_indices(array: Array, indices: Any, mask: Any, check_bounds: Any) -> tuple[Any, Any]:
-    """The pointers of places, and which of them are accessed: where bounds are not checked, all that the mask does not leave out."""
-    import triton.language as tl
+    """The pointers of places, and which are accessed; where bounds are not checked, the mask has to leave out what is beyond."""
     from triton.runtime import interpreter
 
-    numpy = interpreter.np
-
-    each = _each(indices)
+    numpy, each = interpreter.np, _each(indices)
     if len(each) != array.ndim:
         raise TypeError(f"an array of {array.ndim} axes takes as many indices")
     places = [_data(index).astype(numpy.int64) for index in each]
@@ -450,14 +447,11 @@ def _of_indices(array: Array, indices: Any, mask: Any, check_bounds: Any) -> tup
         if check_bounds:
             _note(axis, extent, place.size, bool(((place < 0) | (place >= extent)).any()))
     pointers, inside = _pointers(array, indices, places, sizes)
-    if check_bounds:
-        return pointers, inside if mask is None else inside & mask
-    wanted = _scalar(numpy.ones((), bool), tl.int1) if mask is None else mask
-    if not numpy.all(_data(inside) | ~_data(wanted).astype(bool)):
+    if not check_bounds and (~_data(inside) & (mask is None or _data(mask))).any():
         interpreter._interpreter.end_if_sampled()  # noqa: SLF001 - as `memory` guards it
-        message = "A kernel accesses an element that lies beyond its array, where bounds are not checked."
+        message = "A kernel accesses elements beyond its array, where bounds are not checked."
         raise Violation(None, message, Status.out_of_bounds)
-    return pointers, wanted
+    return pointers, inside if mask is None else inside & mask
 
 
 def _data(value: Any) -> Any:
