@@ -16,8 +16,9 @@ SUITED = {
     "rms_norm": ("cutedsl", "number of warps per row"),
     "dyt": ("cutedsl", "threads share its sums"),  # element by element forward, sums over rows backward
     "geglu_erf": ("cutedsl", "cannot write it in the other: cuTile has no way to write `erf` yet"),
-    "cross_entropy": ("gpu", "the cuTile target has no schedule for look-ups"),
-    "rope_one": ("gpu", "tensors that have some of the rows"),
+    "cross_entropy": ("cutile", "the CuTe DSL target has no schedule for look-ups"),
+    "rope_one": ("cutile", "the CuTe DSL target has no schedule for tensors that have some of the rows"),
+    "running_sum": ("gpu", "the cuTile target has no schedule for scans"),
     "bmm": ("gpu", "batches of products; the CuTe DSL target has no schedule for matrix products"),
 }
 

@@ -160,10 +160,14 @@ class CutileKernel(KernelWriter):
         return self.stored(store, text, places, shape).replace("ct.store(", "ct.scatter(", 1)
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
-        """The kernel without masks, places and sizes that it does not use."""
+        """The kernel without masks, places and sizes that it does not use. Where columns are moved, their number is a constant: an
+        access of 16 bytes is one only where it is known to begin at a multiple.
+        """
         kept = without_unused(body, DERIVED)
         used = set(re.findall(r"\w+", "\n".join(kept)))
-        source = super().finish(kept, tuple(size for size in sizes if size in used), constants)
+        fixed = tuple(size for size in sizes if size == "n_cols" and any(pick.space.cols for pick in self.picks))
+        taken = tuple(size for size in sizes if size in used and size not in fixed)
+        source = super().finish(kept, taken, (*fixed, *constants))
         return replace(source, tensors=tuple(f"{name}.view({self.view(name)})" for name in source.tensors))
 
     def view(self, name: str) -> str:
@@ -215,8 +219,12 @@ class CutileFlat(Flat):
 
 class CutileTileKernel(CutileKernel, TileKernel):
     language = replace(CUTILE, kernel=f"@ct.kernel(num_worker_warps={ROW_WARPS})")
-    _staged = False
+    _staged = False  # no setting of a loop
     _fits = False, False  # a tile of the language is masked where it ends
+
+    @property
+    def _loops(self) -> bool:
+        return self.task.is_persistent
 
     def view(self, name: str) -> str:
         """Rows and columns, of which a tensor may have one."""
@@ -286,7 +294,7 @@ class CutileTileKernel(CutileKernel, TileKernel):
         """Whether a tile goes straight to registers, as a program's only one does. The tensor memory accelerator, which pays where
         the next tile comes meanwhile, brings it through shared memory, by warps of its own and 168 registers a thread.
         """
-        return space != SCALAR and not self.task.is_persistent
+        return space != SCALAR and not self._loops
 
     def _reduction(self, name: str, kind: str, inner: str, loses_nan: bool) -> list[str]:
         nan = ", propagate_nan=True" if loses_nan else ""
@@ -296,11 +304,11 @@ class CutileTileKernel(CutileKernel, TileKernel):
         return ["", f"{INDENT}for tile in range(program, ct.cdiv(n_rows, BLOCK_ROWS), ct.num_blocks(0)):"]
 
     def _partials(self) -> list[str]:
-        lines = [""] if self.task.sums_rows else []
+        lines, row = [""] if self.task.sums_rows else [], "program" if self._loops else "tile"
         for store in self.task.pieces:
             if store.summed:
                 total = f"ct.sum({store.name}, {'axis=0, ' if store.space == COL else ''}keepdims=True)"
-                lines.append(f"{INDENT}ct.store({store.buffer}_array, {self._index(FULL, 'program')}, {total})")
+                lines.append(f"{INDENT}ct.store({store.buffer}_array, {self._index(FULL, row)}, {total})")
         return lines
 
 
@@ -366,7 +374,7 @@ class CutileTile(Tile):
         occupancy = "occupancy" if shared == RESIDENT else self._setting(shared)
         hints = f"{occupancy}, {self._setting(NUM_WORKER_WARPS)}"
         name = f"_hinted({self.kernel.name}, {hints})" if self._is_hinted else ""
-        return launched(self.kernel, "", grid, ["BLOCK_ROWS", "BLOCK_SIZE"], name)
+        return launched(self.kernel, "", grid, [*self.kernel.constants], name)
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The elements of a tile: its rows, and of blocks of columns their width."""
