@@ -57,7 +57,7 @@ def text() -> str:
 def tile_text() -> str:
     """The prompt of cuTile."""
     parts = [
-        "<!-- cutile, version 3 -->",
+        "<!-- cutile, version 4 -->",
         *_instead("cuTile"),
         *_host("cutile", *CUTILE_HOST),
         "",
