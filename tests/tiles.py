@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -20,11 +21,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpu_runner.contracts import Problem
+    from workers.authors.protocol import Limit
 
 ROOT = Path(__file__).parents[1]
 OPERATORS = ("swiglu", "rms_norm", "layer_norm", "softmax", "geglu_tanh", "relu_squared", "reglu", "dyt")
-PRODUCTS = ("matmul", "linear_residual", "matmul_softmax")  # in cuTile alone
+LOOK_UPS, PRODUCTS = ("cross_entropy", "rope_one"), ("matmul", "linear_residual", "matmul_softmax")  # in cuTile alone
 LARGER = {"matmul": {"M": 4096, "K": 4096, "N": 4096}}  # than the problem's own workload
 DTYPES = ("float32", "bfloat16")
 BUDGET_S, TUNED_S = 4.0, 30.0
@@ -33,6 +38,7 @@ SHARES = ("dram_share", "l2_share", "sm_share", "tensor_share", "occupancy")
 LIBRARY = "library.tar.gz"
 # The library's own kernels, by language and operator: the module below `liger_kernel.ops`, and the problem's CALL.
 RMS_NORM = 'LigerRMSNormFunction.apply(x, weight, eps, 0.0, "llama", False, None)'
+CROSS_ENTROPY = 'LigerCrossEntropyFunction.apply(x, target, None, -100, 0.0, 0.0, "mean", None, False, False, False)[0]'
 OWN = {
     "cutile": {
         "swiglu": ("cutile.ops.swiglu", "LigerSiLUMulFunction.apply(gate, up)"),
@@ -41,6 +47,7 @@ OWN = {
         "softmax": ("cutile.ops.softmax", "LigerSoftmaxFunction.apply(x)"),
         "geglu_tanh": ("cutile.ops.geglu", "LigerGELUMulFunction.apply(a, b)"),
         "dyt": ("cutile.ops.dyt", "LigerDyTFunction.apply(x, alpha, gamma, beta)"),
+        "cross_entropy": ("cutile.ops.cross_entropy", CROSS_ENTROPY),
     },
     "cutedsl": {
         "swiglu": ("cutedsl.ops.swiglu", "LigerSiLUMulCuteDSLFunction.apply(gate, up)"),
@@ -70,7 +77,7 @@ def prepare(folder: Path, target: str, library: Path | None) -> None:
         with tarfile.open(folder / LIBRARY, "w:gz") as tree:
             tree.add(library / "src", "library/src")
     for name in operators(target):
-        problem = captured(name)[0]
+        problem = _within(captured(name)[0], emitted(name, target).limits)
         candidates = {
             to: CandidateSource((SourceFile("candidate.py", emitted(name, to).source),)) for to in (target, "gpu")
         }
@@ -103,9 +110,17 @@ def prepare(folder: Path, target: str, library: Path | None) -> None:
             (folder / f"{name}-{what}.json").write_text(json.dumps(to_json(made)))
 
 
+def _within(problem: Problem, limits: tuple[Limit, ...]) -> Problem:
+    """The problem without the workloads that a candidate does not take."""
+    kept = [w for w in problem.workloads if all(dict(w.sizes).get(each.size, 0) <= each.most for each in limits)]
+    listed = [{**dict(workload.sizes), **dict(workload.scalars)} for workload in kept]
+    source = re.sub(r"^WORKLOADS = .*?\]$", f"WORKLOADS = {listed}", problem.source, flags=re.DOTALL | re.MULTILINE)
+    return problem if len(kept) == len(problem.workloads) else replace(problem, source=source, workloads=tuple(kept))
+
+
 def operators(target: str) -> tuple[str, ...]:
     """The operators that a language has."""
-    return (*OPERATORS, *PRODUCTS) if target == "cutile" else OPERATORS
+    return (*OPERATORS, *LOOK_UPS, *PRODUCTS) if target == "cutile" else OPERATORS
 
 
 def _elements(sizes: dict[str, int]) -> int:
@@ -121,7 +136,7 @@ def run(folder: Path, most_s: float, only: list[str]) -> None:
     """
     begin = time.monotonic()
     asked = {path.stem for path in folder.glob("*.json")}
-    names = [name for name in (*OPERATORS, *PRODUCTS) if f"{name}-verify" in asked]
+    names = [name for name in operators("cutile") if f"{name}-verify" in asked]
 
     def carry_out(one: tuple[str, str]) -> None:
         if "-".join(one) not in asked and one[1] != "tuned":

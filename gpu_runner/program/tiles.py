@@ -434,17 +434,24 @@ def _is_stored_as(tile: Any, array: Array) -> None:
         raise TypeError(f"a tile of {dtype.scalar} is not stored in an array of {array.dtype}")
 
 
-def _of_indices(array: Array, indices: Any) -> tuple[Any, Any]:
-    from triton.runtime.interpreter import np as numpy
+def _of_indices(array: Array, indices: Any, mask: Any, check_bounds: Any) -> tuple[Any, Any]:
+    """The pointers of places, and which are accessed; where bounds are not checked, the mask has to leave out what is beyond."""
+    from triton.runtime import interpreter
 
-    each = _each(indices)
+    numpy, each = interpreter.np, _each(indices)
     if len(each) != array.ndim:
         raise TypeError(f"an array of {array.ndim} axes takes as many indices")
     places = [_data(index).astype(numpy.int64) for index in each]
     sizes = numpy.broadcast_shapes(*(place.shape for place in places))
     for axis, (place, extent) in enumerate(zip(places, map(int, array.shape), strict=True)):
-        _note(axis, extent, place.size, bool(((place < 0) | (place >= extent)).any()))
-    return _pointers(array, indices, places, sizes)
+        if check_bounds:
+            _note(axis, extent, place.size, bool(((place < 0) | (place >= extent)).any()))
+    pointers, inside = _pointers(array, indices, places, sizes)
+    if not check_bounds and (~_data(inside) & (mask is None or _data(mask))).any():
+        interpreter._interpreter.end_if_sampled()  # noqa: SLF001 - as `memory` guards it
+        message = "A kernel accesses elements beyond its array, where bounds are not checked."
+        raise Violation(None, message, Status.out_of_bounds)
+    return pointers, inside if mask is None else inside & mask
 
 
 def _data(value: Any) -> Any:
@@ -463,9 +470,8 @@ def gather(
     import triton.language as tl
 
     _refuse(hints, HINTS, "gather")
-    _bounded(check_bounds, "C", "gather")
-    pointers, inside = _of_indices(array, indices)
-    return tl.load(pointers, mask=inside if mask is None else inside & mask, other=padding_value)
+    pointers, accessed = _of_indices(array, indices, mask, check_bounds)
+    return tl.load(pointers, mask=accessed, other=padding_value)
 
 
 def scatter(
@@ -475,10 +481,9 @@ def scatter(
     import triton.language as tl
 
     _refuse(hints, HINTS, "scatter")
-    _bounded(check_bounds, "C", "scatter")
-    pointers, inside = _of_indices(array, indices)
+    pointers, accessed = _of_indices(array, indices, mask, check_bounds)
     _is_stored_as(value, array)
-    tl.store(pointers, value, mask=inside if mask is None else inside & mask)
+    tl.store(pointers, value, mask=accessed)
 
 
 # -- tiles

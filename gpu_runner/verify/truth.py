@@ -575,11 +575,13 @@ def _is_settled(proof: Proof) -> bool:
 def loses_rows(proof: Proof) -> bool:
     """Whether the reference in its own dtype has no answer beside the smallest number, as a norm whose variance is infinite.
 
-    Torch's fused norms give zeros there on a GPU, and a kernel that adds a row up gives NaN: neither is the answer.
+    Torch's fused norms give zeros there, and a kernel that adds a row up gives NaN: neither is the answer. Gradients tell what an
+    output does not that a bias makes many times as large, another one in each column.
     """
     if proof.case.special not in FAR_OF_MASKS:
         return False
-    truths = [item.truth for item in proof.outputs if item.truth.exact.is_floating_point()]
+    items = (*proof.outputs, *proof.gradients.values())
+    truths = [item.truth for item in items if item and item.truth.exact.is_floating_point()]
     return any(_loses_a_row(truth) for truth in truths if truth.exact.numel())
 
 

@@ -82,7 +82,7 @@ def create(
     ] = 3,
     choose: Annotated[Choose, typer.Option(help="Which of a model's proved kernels to take.")] = Choose.first,
     to: Annotated[
-        str | None, typer.Option(help="The target: ascend, cutile or cutedsl; by default a GPU, in Triton.")
+        str | None, typer.Option(help="The target: ascend, cutile, cutedsl or rocm; by default a GPU, in Triton.")
     ] = None,
     profile: Profiled = False,
     record: Recorded = None,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from tests.conversations.conftest import Open
@@ -299,6 +300,18 @@ def test_a_kernel_is_written_in_cutile(talk: Talk) -> None:
     kernel = talk.hub.read_file(REPOSITORY, job.branch, "small/kernels/reglu.py") or b""
     assert b"import cuda.tile as ct" in kernel and b"@ct.kernel" in kernel and b"triton" not in kernel
     assert b"TRITON_INTERPRET" not in (talk.hub.read_file(REPOSITORY, job.branch, "tests/test_reglu.py") or b"")
+
+
+@pytest.mark.slow
+def test_a_kernel_for_amd_is_triton_that_its_compiler_has_seen(talk: Talk) -> None:
+    number = talk.ask(create("reglu", REGLU, "--to rocm --auto"))
+    job = talk.job()
+    assert job.state is JobState.done, talk.heard(number)
+    talk.skip(number)
+    _, proved, reported = talk.heard(talk.pull())
+    assert "Compiled by Triton for gfx90a and gfx942 in bfloat16" in proved
+    assert "--auto --to rocm" in reported
+    assert b"@triton.jit" in (talk.hub.read_file(REPOSITORY, job.branch, "small/kernels/reglu.py") or b"")
 
 
 def test_a_target_without_a_place_or_an_author_is_refused_where_it_was_asked(talk: Talk) -> None:

@@ -96,7 +96,7 @@ def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
 
 | command | what it does |
 | --- | --- |
-| `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--to ascend\\|cutile\\|cutedsl] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Write, prove and measure a new kernel, on a pull request. |
+| `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--to ascend\\|cutile\\|cutedsl\\|rocm] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Write, prove and measure a new kernel, on a pull request. |
 | `/kernel optimize [NAME] [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--variants N] [--target TEXT] [--to cutile\\|cutedsl] [--gpu ARCH] [--author compiler\\|llm\\|auto] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
 | `/kernel modify NAME TEXT [--author llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Change an existing kernel as described, and prove, test and measure the change, on a pull request. |
 | `/kernel port NAME [from PATH[:SYMBOL]\\|URL] [--to ascend\\|cutile\\|cutedsl\\|rocm\\|xpu] [--from default\\|ascend\\|cutile\\|cutedsl\\|rocm\\|xpu] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Port an existing operator to another device with the same API, and prove it, on a pull request. |

@@ -98,7 +98,7 @@ class CreateBench(Bench):
     def style(self) -> SourceStyle:
         """The style in which the kernel's module is to be written, for the target of the command."""
         style, to = self.layout.style(self.name, self.names, self.tree), self.context.request.options.to
-        return style if to is None else replace(style, target=to)
+        return style if to is None else replace(style, target=target_named(to).schedules or to)
 
     def compiled(self, feedback: tuple[Feedback, ...] = ()) -> Proposal | AuthorRefusal:
         """The compiler author's module in the layout's style, or why it has none."""

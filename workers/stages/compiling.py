@@ -16,6 +16,7 @@ NOT_COMPILED = {
     "ascend": "No Triton-Ascend is installed where this job ran, so that its front end did not see the kernels.",
     "cutile": "No cuTile is installed where this job ran, so that its compiler did not see the kernels.",
     "cutedsl": "No CuTe DSL is installed where this job ran, so that its compiler did not see the kernels.",
+    "rocm": "No Triton is installed where this job ran, so that its compiler for AMD did not see the kernels.",
 }
 NO_COMPILER = "The target's compiler did not see the kernels: it comes with the Triton of its device."
 PACKAGES = {"cutile": "cuda", "cutedsl": "cutlass"}  # by target, what its compiler is imported as

@@ -28,6 +28,7 @@ SCRIPT = "cutile_compiling.py"
 FIX = "Run: pip install 'kernelsmith[cutile]'"
 USUAL_COLUMNS = 4096  # where a problem has no workloads
 HOST = SimpleNamespace(cdiv=lambda number, divisor: -(-number // divisor))  # what a launcher calls of the package
+SIZE = re.compile(r"n_\w+|\w+_(rows|repeats)")  # a kernel's parameter that is a number of elements
 ALLOCATION = re.compile(r"(\w+) = torch\.empty(?:_like)?\(.*dtype=torch\.(\w+)")
 
 
@@ -111,7 +112,7 @@ def _parameter(
     if isinstance(argument, ast.Call) and ast.unparse(argument.func).endswith(".view"):
         tensor = parameter.arg.removesuffix("_array")
         return {"ndim": len(argument.args), "dtype": dtypes.get(tensor)}
-    return {"dtype": "int32" if parameter.arg.startswith("n_") else "float32"}
+    return {"dtype": "int32" if SIZE.fullmatch(parameter.arg) else "float32"}
 
 
 def compiled(

@@ -72,6 +72,11 @@ class PortTarget(PortOrigin, Protocol):
         ...
 
     @property
+    def schedules(self) -> str:
+        """The compiler author's schedules that write a kernel for it; those of its own name where it is empty."""
+        ...
+
+    @property
     def has_settings(self) -> bool:
         """Whether launchers of a port can look settings up that were measured."""
         ...

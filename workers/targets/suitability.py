@@ -11,15 +11,15 @@ from workers.authors.protocol import AuthorRefusal, Brief, Proposal, SourceStyle
 NAMES = {"gpu": "Triton", "cutile": "cuTile", "cutedsl": "CuTe DSL"}  # by target
 OTHERS = ("cutile", "cutedsl")
 # What kernels need control of, the target of the language that gives it, and why. Times are over Triton's in bfloat16.
-# Measured: NVIDIA H200, docs/measurements/2026-11-30-cutile-gather-h200.md and 2026-11-29-cutedsl-h200.md.
+# Measured: NVIDIA H200, docs/measurements/2026-11-30-tiles-beside-h200.md.
 PRODUCTS = (
     "cutile",
     "`ct.mma` computes its products by tiles, and the compiler chooses warps, copies and pipelines",
 )
 SUMS = (
-    "cutedsl",
-    "threads share its sums, and the number of warps per row decides the time: norms and softmax took 1.0 to 1.7 times "
-    "Triton's time in CuTe DSL on an H200, and 1.1 to 2.1 times in cuTile",
+    "cutile",
+    "the compiler has warps share its sums: norms and softmax took 1.0 to 1.4 times Triton's time in cuTile on an H200, and 1.2 "
+    "to 1.5 times in CuTe DSL",
 )
 BLOCKS = (
     "cutile",

@@ -134,6 +134,12 @@ def test_the_smallest_number_is_asked_for_where_the_reference_has_an_answer() ->
             proof = asked_of(problem, form, Case("c", SIZES, "float32", 3, special=special))
             output = Expected("y", Truth(exact, own), tuple(exact.shape), exact.stride(), "float32")
             assert loses_rows(replace(proof, outputs=(output,))) == (is_lost and special is Special.masked)
+    proof = asked_of(problem, form, Case("c", SIZES, "float32", 3, special=Special.masked))
+    biased = Truth(norm + 100 * torch.arange(40.0), (of_a_gpu + 100 * torch.arange(40.0)))
+    output = Expected("y", biased, (12, 40), (40, 1), "float32")
+    for own, is_lost in ((of_a_gpu, True), (norm.float(), False)):
+        gradient = Expected("w", Truth(norm.sum(0), own.sum(0)), (40,), (1,), "float32")
+        assert loses_rows(replace(proof, outputs=(output,), gradients={"w": gradient})) == is_lost
 
 
 def test_beside_the_smallest_number_only_what_no_order_of_operations_overflows_counts() -> None:

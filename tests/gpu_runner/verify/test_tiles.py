@@ -26,7 +26,13 @@ def judged(name: str, *changes: tuple[str, str], tunable: bool = False) -> Verdi
 
 @pytest.mark.parametrize(
     ("name", "backward"),
-    [("swiglu", ["backward"]), ("softmax", ["backward"]), ("matmul", ["backward_dw", "backward_dx"])],
+    [
+        ("swiglu", ["backward"]),
+        ("softmax", ["backward"]),
+        ("focal", ["backward"]),
+        ("rope_one", ["backward"]),
+        ("matmul", ["backward_dw", "backward_dx"]),
+    ],
 )
 def test_emitted_kernels_pass_and_are_seen_to_run(name: str, backward: list[str]) -> None:
     verdict = judged(name)
@@ -50,9 +56,11 @@ def test_a_hint_with_which_values_were_others_is_not_let_pass_at_a_launch() -> N
 WRONG = {
     "another padding": ("softmax", ('padding_value=-float("inf")', "padding_value=0.0"), Status.incorrect_values),
     "padding that is not determined": ("rms_norm", (", padding_mode=ct.PaddingMode.ZERO", ""), Status.incorrect_gradient),
+    "an element beyond the row": ("focal", ("(rows, t), mask", "(rows, t + n_cols), mask"), Status.out_of_bounds),
+    "rows of another tensor": ("rope_one", ("rows % cos_rows", "rows"), None),
     "another place": ("softmax", ("ct.scatter(y_array, (rows, cols)", "ct.scatter(y_array, (rows, cols + 1)"), None),
-    "rows left out": ("softmax", ("n_programs = ct.cdiv(n_rows, BLOCK_ROWS)", "n_programs = n_rows // BLOCK_ROWS"), None),
-    "a tile beyond the array": ("softmax", ("max_x_array, (tile, 0), ct", "max_x_array, (tile, 1), ct"), Status.out_of_bounds),
+    "rows left out": ("softmax", ("n_programs = n_rows // BLOCK_ROWS + 1", "n_programs = n_rows // BLOCK_ROWS"), None),
+    "a tile beyond the array": ("rms_norm", ("ct.load(weight_array, (0, 0)", "ct.load(weight_array, (1, 0)"), Status.out_of_bounds),
 }  # fmt: skip
 
 

@@ -50,7 +50,7 @@ Some lines of this comment could not be carried out:
 
 - `/kernel create x form a.py`: `form` is not expected here. Did you mean `from a.py`?
 - `/kernel create x from ../a.py`: `../a.py` is not a path in this repository. A path is relative to the repository's root and stays inside of it.
-- `/kernel create x from a.py b.py`: `b.py` is not expected here. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`.
+- `/kernel create x from a.py b.py`: `b.py` is not expected here. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl|rocm] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`.
 - `/kernel create x from`: `from` needs a path or a link after it, such as `from src/model.py:MLP`.\
 """)
     assert wrong("create x from https://evil.example/@octocat/x", "create x from https://github.com/a/b") == snapshot("""\
@@ -65,7 +65,7 @@ def test_missing_parts() -> None:
     assert wrong("create", "revise", "approve") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create`: `NAME` is missing. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`, for example `/kernel create reglu --layout liger`.
+- `/kernel create`: `NAME` is missing. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl|rocm] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]`, for example `/kernel create reglu --layout liger`.
 - `/kernel revise`: `TEXT` is missing. The form is `/kernel revise TEXT`, for example `/kernel revise keep the row in registers, and round once at the end`.
 - `/kernel approve`: `SHA` is missing. The form is `/kernel approve SHA`, for example `/kernel approve 1f2e3d4`.\
 """)

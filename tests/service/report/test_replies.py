@@ -43,7 +43,7 @@ def test_help() -> None:
 
 | command | what it does |
 | --- | --- |
-| `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--to ascend\\|cutile\\|cutedsl] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Write, prove and measure a new kernel, on a pull request. |
+| `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--to ascend\\|cutile\\|cutedsl\\|rocm] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Write, prove and measure a new kernel, on a pull request. |
 | `/kernel optimize [NAME] [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--variants N] [--target TEXT] [--to cutile\\|cutedsl] [--gpu ARCH] [--author compiler\\|llm\\|auto] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
 | `/kernel modify NAME TEXT [--author llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain\\|versioned\\|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]` | Change an existing kernel as described, and prove, test and measure the change, on a pull request. |
 | `/kernel port NAME [from PATH[:SYMBOL]\\|URL] [--to ascend\\|cutile\\|cutedsl\\|rocm\\|xpu] [--from default\\|ascend\\|cutile\\|cutedsl\\|rocm\\|xpu] [--layout liger\\|plain\\|versioned\\|fla] [--auto] [--dry-run]` | Port an existing operator to another device with the same API, and prove it, on a pull request. |
@@ -69,7 +69,7 @@ Commands in code blocks, quotes and HTML are only text. A comment with more than
 **create**: Write, prove and measure a new kernel, on a pull request.
 
 ```
-/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]
+/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl|rocm] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]
 ```
 
 - `NAME`: the new kernel's name, in snake_case
@@ -78,7 +78,7 @@ Commands in code blocks, quotes and HTML are only text. A comment with more than
 - `--candidates N`: kernels that a model is asked for at once, 1 to 8; by default 3
 - `--repairs N`: how often a model may repair a failed answer, 1 to 5; by default 3
 - `--choose first|best`: which of a model's proved kernels to take: the first, or the fastest; by default first
-- `--to ascend|cutile|cutedsl`: the device and language to write it for; by default a GPU, in Triton
+- `--to ascend|cutile|cutedsl|rocm`: the device and language to write it for; by default a GPU, in Triton
 - `--layout liger|plain|versioned|fla`: how kernels live in the repository; by default detected
 - `--gpu ARCH`: the architecture to measure on, such as sm_90, h100 or hopper; by default any available
 - `--profile`: profile the proved kernel: by Nsight Compute where the GPU host allows it, else by its bytes and operations

@@ -148,10 +148,30 @@ def test_rows_that_no_tile_holds_are_an_error_of_the_launcher_and_a_limit_of_the
     assert [(limit.size, limit.most) for limit in proposal.limits] == [("V", 32768)]
 
 
-def test_a_call_without_rows_starts_no_kernel() -> None:
-    for name, size in (("swiglu", "n_elements"), ("rms_norm", "n_programs")):
-        source = emitted(name).source
-        assert source.count(f"if {size}:\n            ct.launch(") == source.count("ct.launch(") == 2
+def test_a_call_without_rows_starts_a_program_for_which_no_element_is_there() -> None:
+    assert emitted("swiglu").source.count("(n_elements // BLOCK_SIZE + 1,),") == 2
+    assert emitted("softmax").source.count("n_programs = n_rows // BLOCK_ROWS + 1") == 2
+    for name in ("swiglu", "rms_norm", "cross_entropy"):
+        assert "if n_" not in emitted(name).source.replace("if n_cols >", "")
+    assert emitted("matmul").source.count("if n_rows * n_cols:") == 3, "a tile of a product lies in its array"
+
+
+def test_one_element_of_each_row_is_taken_where_its_index_is_in_range() -> None:
+    kernel = kernel_of(emitted("cross_entropy").source, "_cross_entropy_forward_kernel")
+    assert "picked_x_mask = row_mask & (index >= 0) & (index < n_cols)" in kernel
+    masked = "mask=picked_x_mask, check_bounds=False, padding_value=float('nan')"
+    assert f"ct.gather(x_array, (rows, index), {masked})" in kernel
+
+
+def test_a_row_that_is_moved_ends_where_its_array_does() -> None:
+    source = emitted("rope_one").source
+    assert "picked_q_cols = total" in source and "ct.gather(q_array, (rows, picked_q_cols))" in source
+
+
+def test_a_tensor_of_some_rows_has_none_beyond_the_last_one_of_the_others() -> None:
+    source = emitted("rope_one").source
+    assert "ct.gather(cos_array, (ct.where(row_mask, rows % cos_rows, -1), cols))" in source
+    assert "cos.view(-1, n_cols)," in source
 
 
 @pytest.mark.parametrize(
@@ -163,9 +183,7 @@ def test_a_call_without_rows_starts_no_kernel() -> None:
         ("convolution", "the cuTile target has no schedule for windows of a tensor"),
         ("group_norm", "the cuTile target has no schedule for groups within a row"),
         ("packed_geglu", "the cuTile target has no schedule for chunks of a row"),
-        ("cross_entropy", "the cuTile target has no schedule for look-ups"),
         ("argmin_rows", "the cuTile target has no schedule for `argmax` of a row"),
-        ("rope_one", "the cuTile target has no schedule for tensors that have some of the rows"),
         ("middle_max", "the cuTile target has no schedule for dimensions that are reduced in the middle"),
     ],
 )

@@ -12,12 +12,13 @@ SUITED = {
     "relu_squared": ("cutile", "control of blocks is enough"),
     "matmul": ("cutile", "`ct.mma`"),
     "linear_residual": ("cutile", "`ct.mma`"),
-    "softmax": ("cutedsl", "number of warps per row"),
-    "rms_norm": ("cutedsl", "number of warps per row"),
-    "dyt": ("cutedsl", "threads share its sums"),  # element by element forward, sums over rows backward
+    "softmax": ("cutile", "has warps share its sums"),
+    "rms_norm": ("cutile", "has warps share its sums"),
+    "dyt": ("cutile", "has warps share its sums"),  # element by element forward, sums over rows backward
     "geglu_erf": ("cutedsl", "cannot write it in the other: cuTile has no way to write `erf` yet"),
-    "cross_entropy": ("gpu", "the cuTile target has no schedule for look-ups"),
-    "rope_one": ("gpu", "tensors that have some of the rows"),
+    "cross_entropy": ("cutile", "has warps share its sums"),
+    "rope_one": ("cutile", "control of blocks is enough"),
+    "running_sum": ("gpu", "the cuTile target has no schedule for scans"),
     "bmm": ("gpu", "batches of products; the CuTe DSL target has no schedule for matrix products"),
 }
 
@@ -31,5 +32,5 @@ def test_an_operator_is_given_the_language_whose_control_it_needs_and_that_expre
 
 def test_the_sentence_says_whether_another_language_would_be_better() -> None:
     found = suitability(*captured("softmax"))
-    assert found.sentence("cutedsl").startswith("CuTe DSL suits this operator: threads share")
-    assert found.sentence("cutile").startswith("CuTe DSL suits this operator better: threads share")
+    assert found.sentence("cutedsl").startswith("cuTile suits this operator better: the compiler")
+    assert found.sentence("cutile").startswith("cuTile suits this operator: the compiler")

@@ -75,5 +75,5 @@ def _moved(
 def _proposal(programs: Programs, style: SourceStyle) -> Proposal:
     rendered = render(programs, style)
     knobs = knobs_of(programs)
-    signature = signature_of(programs) if style.section or style.target in {"cutile", "cutedsl"} else None
-    return Proposal(rendered.source, plan_of(programs), knobs, signature, rendered.imports, limits_of(programs))
+    called = signature_of(programs)
+    return Proposal(rendered.source, plan_of(programs), knobs, called, rendered.imports, limits_of(programs))

@@ -26,7 +26,7 @@ class PlainLayout(ExistingKernelLayout):
     """How kernels live in a small library."""
 
     name = "plain"
-    targets: tuple[str, ...] = ("cutile", "cutedsl")
+    targets: tuple[str, ...] = ("cutile", "cutedsl", "rocm")
 
     def matches(self, tree: Tree) -> bool:
         """Whether a repository is of this kind."""

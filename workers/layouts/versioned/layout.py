@@ -66,7 +66,7 @@ class VersionedLayout(ExistingKernelLayout):
 
     name = "versioned"
     keeps_versions = True
-    targets: tuple[str, ...] = ("cutile", "cutedsl")
+    targets: tuple[str, ...] = ("cutile", "cutedsl", "rocm")
     providers = ("kernel", "torch")
 
     def matches(self, tree: Tree) -> bool:

@@ -57,7 +57,7 @@ def text() -> str:
 def tile_text() -> str:
     """The prompt of cuTile."""
     parts = [
-        "<!-- cutile, version 3 -->",
+        "<!-- cutile, version 4 -->",
         *_instead("cuTile"),
         *_host("cutile", *CUTILE_HOST),
         "",
@@ -187,10 +187,11 @@ def _stand_in(path: str) -> Callable[..., Any] | None:
 def _interpreted(found: Callable[..., Any]) -> str:
     """The parameters of such a function, without those that take one value alone, and without hints."""
     own = inspect.signature(found)
+    single = {"order", "check_bounds"} if "order" in own.parameters else set()
     kept = [
         parameter.replace(annotation=parameter.empty)
         for parameter in own.parameters.values()
-        if parameter.name not in {"order", "check_bounds"} and parameter.kind is not parameter.VAR_KEYWORD
+        if parameter.name not in single and parameter.kind is not parameter.VAR_KEYWORD
     ]
     shown = str(own.replace(parameters=kept, return_annotation=own.empty))
     return re.sub(r"<PaddingMode\.(\w+): [^>]*>", r"ct.PaddingMode.\1", shown)

@@ -66,7 +66,7 @@ def test_changed_prompt_has_another_version() -> None:
             "system": (3, "2643d2a9a2f5"),
             "language": (3, "a00e3d9bda00"),
             "examples": (1, "83cd918bc9ae"),
-            "cutile": (3, "49507b6c1a3e"),
+            "cutile": (4, "7bc05ecd5f4f"),
             "cutedsl": (1, "8a57162b8f94"),
             "analyze": (2, "01c86fada43b"),
             "generate": (3, "9fce07238cd4"),

@@ -265,7 +265,14 @@ class KernelWriter:
     def pick_place(
         self, scope: ScopeStatements, value: TileValue, row_offset: str, row_mask: str = ""
     ) -> tuple[str, str, str]:
-        """The tensor, the offset of one element of each row, and further arguments of its load.
+        """The tensor, the offset of one element of each row, and further arguments of its load."""
+        tensor, index, mask, outside = self.picked(scope, value, row_mask)
+        whole = self.program.domain.space_of(str(value.datum)).rows
+        place = f"{row_offset} + {index}" if whole else index
+        return tensor, place, f", mask={mask}, other={outside}" if mask else ""
+
+    def picked(self, scope: ScopeStatements, value: TileValue, row_mask: str) -> tuple[str, str, str, str]:
+        """The tensor of which one element of each row is taken, its column, where there is one, and what it is elsewhere.
 
         An index from memory may be out of range: nothing is read there, and the element is NaN.
         """
@@ -273,15 +280,13 @@ class KernelWriter:
         index = scope.env.get(wanted) or (
             scope.assign(wanted, self.names.free("index")) if wanted.args else scope.operand(wanted).text
         )
-        whole = self.program.domain.space_of(str(value.datum)).rows
         mask, outside = row_mask, self.fill(value)
         if _from_memory(wanted):
             mask = f"{self.names.of(value)}_mask"
             bounds = [*([row_mask] if row_mask else []), f"({index} >= 0)", f"({index} < n_cols)"]
             scope.line(f"{mask} = {' & '.join(bounds)}")
             outside = outside if value.integer or value.boolean else 'float("nan")'
-        place = f"{row_offset} + {index}" if whole else index
-        return tensor, place, f", mask={mask}, other={outside}" if mask else ""
+        return tensor, index, mask, outside
 
     @staticmethod
     def moved_mask(name: str, index: TileValue, mask: str) -> str:

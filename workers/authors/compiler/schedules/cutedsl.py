@@ -197,13 +197,19 @@ class CuteRefused(CutileRefused):
 
     @classmethod
     def lacking(cls, task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
-        """What cuTile's schedules lack, and tensors of dtypes that no launcher is compiled for."""
+        """What cuTile's schedules lack, places of elements, and tensors of dtypes that no launcher is compiled for."""
         loaded = [str(value.datum) for value in task.values if value.op == "load" and is_input(value, program)]
         nodes = [*loaded, *(store.node for store in task.stores if store.node is not None)]
         other = [dtype for node in nodes if (dtype := program.fixed_dtype(node)) not in {None, *ELEMENTS}]
         if other:
             return f"tensors of `{other[0]}`", str(other[0])
-        return super().lacking(task, program)
+        known, domain = super().lacking(task, program), program.domain
+        if known is None and any(
+            domain.rows_of(name) != domain.row_axes for name in loaded if domain.space_of(name).rows
+        ):
+            return "tensors that have some of the rows", "expand"
+        picked = [str(value.datum) for value in task.values if value.op == "pick"]
+        return ("look-ups", picked[0]) if known is None and picked else known
 
 
 class CuteKernel(KernelWriter):

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
 from workers.authors.compiler.graph import CannotCompileError
-from workers.authors.compiler.host import HostScope, Scalars
+from workers.authors.compiler.host import HostScope, Scalars, row_index
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.languages import CUTILE
 from workers.authors.compiler.names import TensorNames
@@ -29,7 +29,7 @@ from workers.authors.compiler.values import TileValue
 
 TILE_SHAPE = '''def _tile_shape(n_cols, n_elements):
     """Rows and columns of a tile of about so many elements: powers of two, short rows share one."""
-    BLOCK_SIZE = 1 << max(n_cols - 1, 0).bit_length()
+    BLOCK_SIZE = 1 << (n_cols - 1).bit_length()
     return -(-n_elements // BLOCK_SIZE), BLOCK_SIZE'''
 # By docs/measurements/2026-11-29-cutile-h200.md: larger tiles of elements take up to twice the time in bfloat16, and whole rows
 # by the compiler's own number of warps up to five times.
@@ -48,7 +48,7 @@ RESIDENT_ELEMENTS = 16384  # of all whole tiles that the programs of a multiproc
 HINTS = {OCCUPANCY: (1, 2, 4, 8), NUM_WORKER_WARPS: (4, 8)}
 INDICES = {FULL: "({row}, {col})", ROW: "({row}, 0)", COL: "(0, {col})", SCALAR: "(0, 0)"}
 SHAPES = {FULL: "(BLOCK_ROWS, BLOCK_SIZE)", ROW: "(BLOCK_ROWS, 1)", COL: "(1, BLOCK_SIZE)", SCALAR: "(1, 1)"}
-PLACES = {FULL: "(rows, cols)", COL: "(0, cols)"}
+PLACES = {FULL: "(rows, cols)", ROW: "(rows, 0)", COL: "(0, cols)"}
 VIEWS = {FULL: "n_rows, n_cols", ROW: "n_rows, 1", COL: "1, n_cols", SCALAR: "1, 1"}
 DERIVED = re.compile(r" *(cols|rows|col_mask|row_mask|mask) = ")  # lines that are left out where nothing reads them
 
@@ -92,15 +92,9 @@ def _lacking(task: KernelTask, program: ValueProgram) -> tuple[str, str] | None:
         return "dimensions that are reduced in the middle", "reshape"
     if any(load.datum in domain.chunks for load in loads) or any(store.chunk for store in task.pieces):
         return "chunks of a row", "chunk"
-    if any(
-        load.space.rows and domain.rows_of(str(load.datum)) != domain.row_axes
-        for load in loads
-        if is_input(load, program)
-    ):
-        return "tensors that have some of the rows", "expand"
     for value in values:
-        if value.op in {"pick", "scan", ROUNDED} or (value.op == "over_cols" and value.datum in {"argmax", "prod"}):
-            return {"pick": "look-ups", "scan": "scans", ROUNDED: "roundings in the middle"}.get(
+        if value.op in {"scan", ROUNDED} or (value.op == "over_cols" and value.datum in {"argmax", "prod"}):
+            return {"scan": "scans", ROUNDED: "roundings in the middle"}.get(
                 value.op, f"`{value.datum}` of a row"
             ), str(value.datum)
     return None
@@ -122,13 +116,21 @@ def is_input(load: TileValue, program: ValueProgram) -> bool:
 
 
 def launched(kernel: KernelSource, size: str, grid: str, settings: list[str], name: str = "") -> list[str]:
-    """Lines that start a kernel, unless there is nothing to do: a tile has to lie in its array. ``name`` is that of the kernel as
-    it is compiled.
-    """
+    """Lines that start a kernel; where there is a ``size``, unless it is 0. ``name`` is that of the kernel as it is compiled."""
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes, *settings]
     call = ["torch.cuda.current_stream(),", f"{grid},", f"{name or kernel.name},", "("]
     lines = [*call, *(f"{INDENT}{argument}," for argument in arguments), "),"]
-    return [f"if {size}:", f"{INDENT}ct.launch(", *(INDENT * 2 + line for line in lines), f"{INDENT})"]
+    launch = ["ct.launch(", *(INDENT + line for line in lines), ")"]
+    return [f"if {size}:", *(INDENT + line for line in launch)] if size else launch
+
+
+def gathered(tensor: str, places: str, outside: str, mask: str = "") -> str:
+    """The elements of a tensor at places, and ``outside``, which is zero unless it is said, where it has none: by a mask that says
+    where it has, or by its size.
+    """
+    padding = f", padding_value={outside}" if "float" in outside else ""
+    masked = f", mask={mask}, check_bounds=False" if mask else ""
+    return f"ct.gather({tensor}_array, {places}{masked}{padding})"
 
 
 class CutileKernel(KernelWriter):
@@ -145,8 +147,7 @@ class CutileKernel(KernelWriter):
         """The same by the place of each element. ``ct.load`` without the tensor memory accelerator asks for 16 bytes, waits, and
         asks for the next; this asks for all before it waits.
         """
-        fill = f", padding_value={self.fill(load)}" if "inf" in self.fill(load) else ""
-        return f"ct.gather({self.tensor(load)}_array, {places}{fill})"
+        return gathered(self.tensor(load), places, self.fill(load))
 
     def stored(self, store: Store, text: str, index: str, shape: str) -> str:
         """The statement that stores a tile in its tensor's dtype; what is beyond the last row or column is dropped."""
@@ -159,10 +160,14 @@ class CutileKernel(KernelWriter):
         return self.stored(store, text, places, shape).replace("ct.store(", "ct.scatter(", 1)
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
-        """The kernel without masks, places and sizes that it does not use."""
+        """The kernel without masks, places and sizes that it does not use. Where columns are moved, their number is a constant: an
+        access of 16 bytes is one only where it is known to begin at a multiple.
+        """
         kept = without_unused(body, DERIVED)
         used = set(re.findall(r"\w+", "\n".join(kept)))
-        source = super().finish(kept, tuple(size for size in sizes if size in used), constants)
+        fixed = tuple(size for size in sizes if size == "n_cols" and any(pick.space.cols for pick in self.picks))
+        taken = tuple(size for size in sizes if size in used and size not in fixed)
+        source = super().finish(kept, taken, (*fixed, *constants))
         return replace(source, tensors=tuple(f"{name}.view({self.view(name)})" for name in source.tensors))
 
     def view(self, name: str) -> str:
@@ -205,7 +210,7 @@ class CutileFlat(Flat):
 
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each tile."""
-        return launched(self.kernel, "n_elements", "(ct.cdiv(n_elements, BLOCK_SIZE),)", ["BLOCK_SIZE"])
+        return launched(self.kernel, "", "(n_elements // BLOCK_SIZE + 1,)", ["BLOCK_SIZE"])
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The elements of a tile, whatever the columns."""
@@ -214,8 +219,12 @@ class CutileFlat(Flat):
 
 class CutileTileKernel(CutileKernel, TileKernel):
     language = replace(CUTILE, kernel=f"@ct.kernel(num_worker_warps={ROW_WARPS})")
-    _staged = False
+    _staged = False  # no setting of a loop
     _fits = False, False  # a tile of the language is masked where it ends
+
+    @property
+    def _loops(self) -> bool:
+        return self.task.is_persistent
 
     def view(self, name: str) -> str:
         """Rows and columns, of which a tensor may have one."""
@@ -224,7 +233,9 @@ class CutileTileKernel(CutileKernel, TileKernel):
                 return f"n_programs, {'n_cols' if store.space == COL else 'n_blocks' if self._blocks else '1'}"
             if store.buffer == name:
                 return VIEWS[store.space]
-        return VIEWS[next(load.space for load in self.loads if self.tensor(load) == name)]
+        load = next(load for load in (*self.loads, *self.picks) if self.names.tensors[str(load.datum)] == name)
+        space = load.space if load.op == "load" else self.program.domain.space_of(str(load.datum))
+        return VIEWS[space].replace("n_rows", "-1") if self.partial_rows(load) else VIEWS[space]
 
     def _index(self, space: Space, row: str = "tile") -> str:
         return INDICES[space].format(row=row, col="col_tile" if self._blocks else "0")
@@ -245,9 +256,34 @@ class CutileTileKernel(CutileKernel, TileKernel):
     def _load(self, scope: ScopeStatements, load: TileValue) -> None:
         name = scope.env[load] = self.tensor(load)
         text = self.loaded(load, self._index(load.space), SHAPES[load.space])
-        if self._by_place(load.space):
+        if self.partial_rows(load):
+            text = self.gathered(load, f"({self._row(load)}, {'cols' if load.space.cols else '0'})")
+        elif self._by_place(load.space):
             text = self.gathered(load, PLACES[load.space])
         scope.line(f"{name} = {self.converted(text, load)}")
+
+    def _pick(self, body: ScopeStatements, value: TileValue) -> None:
+        name = self.names.of(value)
+        if value.space.cols:
+            body.line(f"{name}_cols = {body.fitted(value.args[0])}")
+            places = f"({self._row(value)}, {name}_cols)"
+            text = gathered(self.names.tensors[str(value.datum)], places, self.fill(value))
+        else:
+            tensor, index, mask, outside = self.picked(body, value, "row_mask")
+            places = f"({row_index(self.program, self.names, value)[0] if self._has_rows(value) else '0'}, {index})"
+            text = gathered(tensor, places, outside, mask)
+        body.line(f"{name} = {self.converted(text, value)}")
+        body.env[value] = name
+
+    def _has_rows(self, load: TileValue) -> bool:
+        return self.program.domain.space_of(str(load.datum)).rows
+
+    def _row(self, load: TileValue) -> str:
+        """The row of a tensor for each row of a tile: none beyond the last one, also where it has fewer."""
+        if not self._has_rows(load):
+            return "0"
+        row = row_index(self.program, self.names, load)[0]
+        return f"ct.where(row_mask, {row}, -1)" if row != "rows" else row
 
     def _stored(self, store: Store, text: str) -> str:
         if self._by_place(store.space):
@@ -258,7 +294,7 @@ class CutileTileKernel(CutileKernel, TileKernel):
         """Whether a tile goes straight to registers, as a program's only one does. The tensor memory accelerator, which pays where
         the next tile comes meanwhile, brings it through shared memory, by warps of its own and 168 registers a thread.
         """
-        return space.cols and not self._loops
+        return space != SCALAR and not self._loops
 
     def _reduction(self, name: str, kind: str, inner: str, loses_nan: bool) -> list[str]:
         nan = ", propagate_nan=True" if loses_nan else ""
@@ -268,11 +304,11 @@ class CutileTileKernel(CutileKernel, TileKernel):
         return ["", f"{INDENT}for tile in range(program, ct.cdiv(n_rows, BLOCK_ROWS), ct.num_blocks(0)):"]
 
     def _partials(self) -> list[str]:
-        lines = [""] if self.task.sums_rows else []
+        lines, row = [""] if self.task.sums_rows else [], "program" if self._loops else "tile"
         for store in self.task.pieces:
             if store.summed:
                 total = f"ct.sum({store.name}, {'axis=0, ' if store.space == COL else ''}keepdims=True)"
-                lines.append(f"{INDENT}ct.store({store.buffer}_array, {self._index(FULL, 'program')}, {total})")
+                lines.append(f"{INDENT}ct.store({store.buffer}_array, {self._index(FULL, row)}, {total})")
         return lines
 
 
@@ -322,7 +358,7 @@ class CutileTile(Tile):
         if self.most is not None:
             message = f'raise ValueError(f"{{n_cols}} columns are more than the {self.most} that a tile holds")'
             lines = [f"if n_cols > {self.most}:", INDENT + message, *lines]
-        tiles = "ct.cdiv(n_rows, BLOCK_ROWS)"
+        tiles = "n_rows // BLOCK_ROWS + 1"
         if self.task.is_persistent:
             lines.append(f"n_programs = _num_programs({self.source}.device, {tiles})")
         else:
@@ -338,7 +374,7 @@ class CutileTile(Tile):
         occupancy = "occupancy" if shared == RESIDENT else self._setting(shared)
         hints = f"{occupancy}, {self._setting(NUM_WORKER_WARPS)}"
         name = f"_hinted({self.kernel.name}, {hints})" if self._is_hinted else ""
-        return launched(self.kernel, "n_programs", grid, ["BLOCK_ROWS", "BLOCK_SIZE"], name)
+        return launched(self.kernel, "", grid, [*self.kernel.constants], name)
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The elements of a tile: its rows, and of blocks of columns their width."""

@@ -365,10 +365,7 @@ class TileKernel(KernelWriter):
         self._results(body)
         hints = self.hint_constants(head.lines + body.lines)
         lines = self.scalar_lines() + head.lines
-        if self._loops:
-            lines += self._accumulators() + self._loop() + body.lines + self._partials()
-        else:
-            lines += body.lines
+        lines += self._accumulators() + (self._loop() if self._loops else []) + body.lines + self._partials()
         sizes = (*self.extra_sizes(), "n_rows", "n_cols")
         more = {"PERSISTENT": asked, "EVEN": self.task.form.tunable, "STREAMED": bool(hints)}
         constants = ["BLOCK_ROWS", "BLOCK_SIZE", *(["NUM_STAGES"] if self._staged else [])]
