@@ -89,7 +89,7 @@ WIDEST = (3000, 6000)  # columns of which one lies far out
 NARROW = (33, 128)  # columns that the kernels for narrow rows take, those of ports in their smallest tiles among them
 WIDE = (1100, 6000)  # columns, beyond what one block of most kernels for narrow rows has
 # Rows and columns, or elements of one row, that hold every exponent; of a row a program takes them all.
-MAGNITUDES_ROWS, MAGNITUDES_COLUMNS, MAGNITUDES_OF_A_ROW = (40, 56), (64, 128), (2048, 4096)
+MAGNITUDES_ROWS, MAGNITUDES_COLUMNS, MAGNITUDES_OF_A_ROW = (20, 28), (128, 220), (2048, 4096)
 MOST_OF_MAGNITUDES = 3  # inputs that do so, each in a case of its own
 LEAST_OF_DATA = 32  # columns where all rows are like data
 
