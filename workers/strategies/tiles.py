@@ -177,14 +177,17 @@ def _number(
         sizes = [node.id for argument in statement.value.args for node in walk(argument) if isinstance(node, ast.Name)]
     else:
         number = statement.value if _is_power(statement.value) and len(chosen) == 1 else None
-        divided = [node for node in walk(grid) if isinstance(node, ast.Call) and called(node) == CEILING]
-        sizes = [
-            ast.unparse(node.args[0])
-            for node in divided
-            if len(node.args) == 2 and names_in(node.args[1]) & set(chosen)
-        ]
+        divided = [pair for node in walk(grid) if (pair := _divided(node)) is not None]
+        sizes = [ast.unparse(size) for size, tile in divided if names_in(tile) & set(chosen)]
     known = {*parameters_of(function), *_stored_before(function, statement)}
     return number, next((size for size in sizes if size in known), None)  # type: ignore[return-value]
+
+
+def _divided(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """What a grid is counted by: a size, and the tile that it is divided by, rounded up or down."""
+    if isinstance(node, ast.Call) and called(node) == CEILING and len(node.args) == 2:
+        return node.args[0], node.args[1]
+    return (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) else None
 
 
 def _is_power(node: ast.expr) -> bool:
