@@ -54,7 +54,7 @@ def test_the_working_tree_is_compared_without_being_touched(checkout: Checkout) 
 
 
 @pytest.mark.parametrize(
-    ("against", "said"), [("nowhere", "no branch"), ("topic", "all contained"), ("--all", "no branch")]
+    ("against", "said"), [("nowhere", "no branch"), ("topic", "is contained in topic"), ("--all", "no branch")]
 )
 def test_what_cannot_be_compared_is_said(checkout: Checkout, against: str, said: str) -> None:
     with pytest.raises(UserFacingError, match=said):

@@ -27,7 +27,8 @@ def run(*arguments: str | Path) -> Result:
 def test_a_recording_tells_what_it_took(recording: Path) -> None:
     told = run(recording)
     assert told.exit_code == 0, told.output
-    assert "| all | 2 | 3 | 11 | 3 | 4 | 22 | 4.0 |" in told.stdout
+    totals = next(line.split() for line in told.stdout.splitlines() if line.startswith("all"))
+    assert totals[:8] == ["all", "2", "3", "11", "3", "4", "22", "4.0"]
 
 
 def test_prices_of_the_settings_make_money_of_tokens(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def test_no_variable_of_a_kernel_is_called_float() -> None:
 def test_scans_from_both_ends_raise_for_rows_that_no_tile_holds() -> None:
     source = proposal("running_product").source
     backward = source[source.index("def running_product_backward") :]
-    assert "_tile_settings(n_cols, 2)" in backward
+    assert "_tile_settings(n_cols, 4)" in backward
     assert "are more than one block holds" in source
 
 

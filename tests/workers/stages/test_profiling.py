@@ -104,7 +104,7 @@ def test_a_kernel_at_its_floor_ends_at_once_with_nothing_measured_again() -> Non
     assert context.asked == []
     assert (summary.variants, summary.stop) == ((), StopReason.floor_reached)
     assert (report.applied, report.diff) == (False, "")
-    assert "at the floor already" in report.notes[0]
+    assert "already at the floor" in report.notes[0]
     assert [type(update) for update in result.updates] == [ReportUpdate]
 
 
