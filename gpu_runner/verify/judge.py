@@ -1079,7 +1079,8 @@ def _decide_altered(
                 answer = read_answer(reply)
                 if _examined(AnsweredCase(once, answer, "cpu", peer, overwrites)).findings:
                     break
-                decided = answer.decided.outcomes
+                # Host code decides in the few small cases what it decides in all.
+                decided = {one: seen for one, seen in answer.decided.outcomes.items() if one.in_kernel}
             else:
                 turned = {one for one in single if decided.get(one, 0) | trial.decisions[one] == BOTH}
                 if turned:  # what is decided there alone is demanded

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildError
-from gpu_runner.messages import RunCase
+from gpu_runner.messages import CallForm, RunCase
 from gpu_runner.program.coverage import BOTH, FAILED, HELD
 from gpu_runner.session import ChildSession
+from gpu_runner.verify import judge as judging
 from gpu_runner.verify.answer import SeenDecision, joined, read_answer
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.judge import _decide_outside, _Trial, judge
+from gpu_runner.verify.finding import Examined
+from gpu_runner.verify.judge import LEAST_ALTERED, _decide_altered, _decide_outside, _Trial, judge
 from gpu_runner.verify.one_sided import demanded, kept_functions, one_sided, with_indices_outside
 from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.peer import NO_PEER
-from gpu_runner.verify.proof import make_call
+from gpu_runner.verify.proof import ChildCall, Proof, make_call
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import cheat, source_of_problem, surroundings
 
@@ -290,3 +293,20 @@ def test_of_a_condition_the_side_that_no_case_took_is_the_originals(test: str, s
     file = SourceFile("candidate.py", text.replace("2 * x", "x + x"))
     verdict = Verdict(Status.passed, one_sided=(Evidence("one_sided", said, line=2),))
     assert demanded(verdict, [file], {"candidate.py": text}).status is status
+
+
+def test_of_the_few_calls_with_a_changed_kernel_nothing_counts_that_host_code_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loops = SeenDecision("a.py", 9, 4, "`end < n_cols`", in_kernel=True)
+    block = SeenDecision("a.py", 20, 4, "`next_power_of_2(n_cols)` is anything but 64")
+    given = SimpleNamespace(decided=SimpleNamespace(outcomes={loops: HELD, block: FAILED}))
+    monkeypatch.setattr(judging, "read_answer", lambda _: given)
+    monkeypatch.setattr(judging, "_examined", lambda _: Examined())
+    monkeypatch.setattr(judging, "_call", lambda *_, **__: ChildCall(None))
+    session = SimpleNamespace(gpu=False, call=lambda *_, **__: None)
+    trial = _Trial(decisions={loops: FAILED})
+    proof = Proof(Case("one", (("T", 4), ("H", 60)), "float32", 1), CallForm("reference"), {}, {}, (), ())
+    trial.small = [(240, (proof, NO_PEER))] * LEAST_ALTERED
+    _decide_altered(trial, cast(ChildSession, session), (), [SourceFile("a.py", "")])
+    assert trial.decisions == {loops: BOTH}

@@ -12,9 +12,10 @@ def _tanh(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + at, mask=mask, other=0.0).to(tl.float32)
     size = tl.abs(x)
     square = x * x
-    near = x * (1.0 - square * (1.0 / 3.0 - square * (2.0 / 15.0)))
+    series = 17.0 / 315.0 - square * (62.0 / 2835.0)
+    near = x * (1.0 - square * (1.0 / 3.0 - square * (2.0 / 15.0 - square * series)))
     far = 1.0 - 2.0 / (tl.exp(2.0 * size) + 1.0)
-    y = tl.where(size < 0.02, near, tl.where(x < 0.0, -far, far))
+    y = tl.where(size < 0.3, near, tl.where(x < 0.0, -far, far))
     tl.store(y_ptr + at, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
