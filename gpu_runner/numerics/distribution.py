@@ -324,8 +324,10 @@ def coarser(got: torch.Tensor, truth: Truth) -> ValueComparison | None:
         return None
     if bent is not None and float(((value - exact).abs() > 0.501 * step).double().mean()) <= INEXACT_SHARE:
         # It rounds correctly too, but for a few: not a sum, whose order is its own, where the reference adds in a wider type.
-        # What cancels moves with the operators before it; an element far below the others may come of terms as large as these.
-        least = ERROR_RATIO * bent[counted] + OF_SCALE * float(exact.square().mean().sqrt()) + truth.natural
+        # What cancels moves with the operators before it, and an element far below the others may come of terms as large as these.
+        # The reference itself may lose a few.
+        lost = torch.maximum(bent[counted], (own - exact).abs())
+        least = ERROR_RATIO * lost + OF_SCALE * float(exact.square().mean().sqrt()) + truth.natural
         farthest = float((((value - exact).abs() - least) / step).max())
         if farthest > OUTLIER_STEPS:
             return ValueComparison(False, "outlier", farthest, OUTLIER_STEPS)
