@@ -124,7 +124,7 @@ Commands in code blocks, quotes and HTML are only text. A comment with more than
 **create**: Write, prove and measure a new kernel, on a pull request.
 
 ```
-/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]
+/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--to ascend|cutile|cutedsl|rocm] [--layout liger|plain|versioned|fla] [--gpu ARCH] [--profile] [--auto] [--dry-run]
 ```
 
 - `NAME`: the new kernel's name, in snake_case
