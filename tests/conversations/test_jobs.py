@@ -133,7 +133,7 @@ Commands in code blocks, quotes and HTML are only text. A comment with more than
 - `--candidates N`: kernels that a model is asked for at once, 1 to 8; by default 3
 - `--repairs N`: how often a model may repair a failed answer, 1 to 5; by default 3
 - `--choose first|best`: which of a model's proved kernels to take: the first, or the fastest; by default first
-- `--to ascend|cutile|cutedsl`: the device and language to write it for; by default a GPU, in Triton
+- `--to ascend|cutile|cutedsl|rocm`: the device and language to write it for; by default a GPU, in Triton
 - `--layout liger|plain|versioned|fla`: how kernels live in the repository; by default detected
 - `--gpu ARCH`: the architecture to measure on, such as sm_90, h100 or hopper; by default any available
 - `--profile`: profile the proved kernel: by Nsight Compute where the GPU host allows it, else by its bytes and operations
