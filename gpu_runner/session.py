@@ -55,7 +55,7 @@ from gpu_runner.spawn import Process, spawn
 __all__ = ["ChildReply", "ChildSession", "has_gpu"]
 
 _START_S = 30.0
-_LOOK_S = 0.5
+_LOOK_S = 0.5  # between looks at how long a child has waited for a processor
 
 ReplyCheck = Callable[[R, tuple[Shape, ...]], None]
 
@@ -106,9 +106,8 @@ class ChildSession:
         self._import_roots = import_roots
         self._variables = dict(variables or {})
         self._deadline = self._added_s = 0.0
-        self._looked = self._waited_s = (
-            0.0  # when the child was last looked at, and what it had waited for a processor by then
-        )
+        # When the child was last looked at, and the seconds for which it had waited for a processor by then.
+        self._looked = self._waited_s = 0.0
         self._scratch: Scratch | None = None
         self._process: Process | None = None
         self.forked = False
