@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Mapping
+from fractions import Fraction
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.domain import FULL, ROW
+from workers.authors.compiler.polynomials import with_polynomials
 from workers.authors.compiler.schedules.base import Lane, outside
-from workers.authors.compiler.values import TileValue, ValueNumbering, never_negative, never_positive
+from workers.authors.compiler.values import TileValue, ValueNumbering, never_negative, never_positive, topological
 
 
 @pytest.fixture
@@ -81,3 +88,101 @@ def test_a_probability_is_at_most_one_and_its_logarithm_at_most_zero(numbering: 
     assert not never_negative(point("log", numbering.over_cols("sum", point("exp", x))))
     assert not never_negative(point("sub", numbering.const(0.5), point("exp", logarithm)))
     assert not never_negative(point("sub", numbering.const(1), point("exp", x)))
+
+
+def evaluated(value: TileValue, given: Mapping[str, Fraction]) -> Fraction:
+    """A value in exact arithmetic; a sum over a row is the number ``given`` for it."""
+    if value.number is not None:
+        return Fraction(value.number)
+    if value.op in {"load", "over_cols"}:
+        return given[str(value.datum)]
+    args = [evaluated(arg, given) for arg in value.args]
+    operators = {
+        "add": operator.add,
+        "sub": operator.sub,
+        "mul": operator.mul,
+        "div": operator.truediv,
+        "neg": operator.neg,
+    }
+    return operators[value.op](*args)
+
+
+def operations(value: TileValue) -> int:
+    return sum(inner.space.cols and bool(inner.args) for inner in topological([value]))
+
+
+NUMBERS = st.integers(-3, 3).map(float)
+LEAVES = st.one_of(st.sampled_from(["x", "dy", "w", "row"]), NUMBERS)
+EXPRESSIONS = st.recursive(
+    LEAVES, lambda inner: st.tuples(st.sampled_from(["add", "sub", "mul", "mul", "neg"]), inner, inner), max_leaves=16
+)
+
+
+def built(numbering: ValueNumbering, tree: object) -> TileValue:
+    if isinstance(tree, float):
+        return numbering.const(tree)
+    if isinstance(tree, str):
+        return numbering.load(tree, ROW if tree == "row" else FULL)
+    op, left, right = tree  # type: ignore[misc]
+    args = [built(numbering, left)] + ([built(numbering, right)] if op != "neg" else [])
+    return simplified(numbering, op, *args)
+
+
+@settings(max_examples=300, deadline=None)
+@given(EXPRESSIONS, st.fixed_dictionaries({name: st.fractions(-4, 4) for name in ("x", "dy", "w", "row")}))
+def test_a_polynomial_keeps_its_value_and_gets_no_longer(tree: object, given: dict[str, Fraction]) -> None:
+    numbering = ValueNumbering()
+    value = built(numbering, tree)
+    (new,) = with_polynomials(numbering, [value], [])
+    assert evaluated(new, given) == evaluated(value, given)
+    assert new is value or operations(new) < operations(value)
+
+
+def polynomial(numbering: ValueNumbering, x: TileValue, *coefficients: TileValue) -> TileValue:
+    """``coefficients[0] * x + coefficients[1] * x * x + ...``, each power of its own."""
+    total = None
+    for power, factor in enumerate(coefficients, start=1):
+        term = simplified(numbering, "mul", factor, simplified(numbering, "pow", x, numbering.const(float(power))))
+        total = term if total is None else simplified(numbering, "add", total, term)
+    assert total is not None
+    return total
+
+
+def test_a_sum_of_powers_is_written_by_horners_scheme(numbering: ValueNumbering) -> None:
+    x, rows = x_of(numbering), [numbering.load(name, ROW) for name in "abcd"]
+    value = polynomial(numbering, x, *rows)
+    (new,) = with_polynomials(numbering, [value], [])
+    assert operations(value) == 3 + 4 + 3  # powers, products with coefficients, sums
+    assert operations(new) == 4 + 3
+    assert all(x in inner.args or inner.op == "add" for inner in topological([new]) if inner.space.cols and inner.args)
+
+
+def test_powers_that_a_sum_over_the_row_needs_are_not_computed_again(numbering: ValueNumbering) -> None:
+    x, w = x_of(numbering), numbering.load("w", ROW)
+    square = simplified(numbering, "mul", x, x)
+    value = simplified(numbering, "add", simplified(numbering, "mul", w, square), x)
+    (alone,) = with_polynomials(numbering, [value], [])
+    assert alone is value  # (w * x + 1) * x is no shorter
+    cube, v = simplified(numbering, "mul", square, x), numbering.load("v", ROW)
+    value = simplified(numbering, "sub", simplified(numbering, "mul", v, cube), simplified(numbering, "mul", w, square))
+    assert with_polynomials(numbering, [value], [])[0] is not value  # (v * x - w) * x * x
+    assert with_polynomials(numbering, [value], [numbering.over_cols("sum", cube)])[0] is value
+
+
+def test_two_exact_terms_that_may_cancel_stay_a_difference(numbering: ValueNumbering) -> None:
+    """x - w has every digit where both are near; x * x * x - w * x * x has lost them."""
+    x, w = x_of(numbering), numbering.load("w", ROW)
+
+    def value(part: TileValue) -> TileValue:
+        near = simplified(numbering, "mul", simplified(numbering, "sub", x, part), simplified(numbering, "mul", x, x))
+        return simplified(numbering, "add", polynomial(numbering, x, w, w), simplified(numbering, "mul", w, near))
+
+    assert with_polynomials(numbering, [value(w)], [])[0] is value(w)
+    mean = numbering.over_cols("sum", x)  # rounded already
+    assert with_polynomials(numbering, [value(mean)], [])[0] is not value(mean)
+
+
+def test_values_of_other_functions_of_the_tensor_stay(numbering: ValueNumbering) -> None:
+    x = x_of(numbering)
+    value = polynomial(numbering, x, *[simplified(numbering, "exp", x)] * 3)
+    assert with_polynomials(numbering, [value], [])[0] is value

@@ -17,6 +17,7 @@ from workers.authors.compiler.program import (
     allowed_nodes,
     build_program,
     overwritten,
+    with_short_polynomials,
     with_sigmoid_for_tanh,
 )
 from workers.authors.compiler.schedules import SCHEDULES
@@ -68,7 +69,7 @@ def build_design(
     """
     program = build_program(problem, graph)
     if not program.numbering.in_order:
-        program = with_sigmoid_for_tanh(program)
+        program = with_short_polynomials(with_sigmoid_for_tanh(program))
     names = TensorNames(problem, graph, outputs, inputs)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)

@@ -24,6 +24,7 @@ from workers.authors.compiler.domain import (
 )
 from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of, require_well_formed
 from workers.authors.compiler.lowering import Lowering
+from workers.authors.compiler.polynomials import with_polynomials
 from workers.authors.compiler.rounding import ROUNDED, fixed_dtype
 from workers.authors.compiler.values import TileValue, ValueNumbering, never_negative, rewritten, topological
 
@@ -42,6 +43,20 @@ def with_sigmoid_for_tanh(program: ValueProgram) -> ValueProgram:
         saved=tuple((key, forward[value]) for key, value in program.saved),
         sums=tuple((key, forward[value]) for key, value in program.sums),
         gradients=tuple((name, replace(r, value=backward[r.value])) for name, r in program.gradients),
+    )
+
+
+def with_short_polynomials(program: ValueProgram) -> ValueProgram:
+    """Write what is stored by Horner's scheme where it is a polynomial of a loaded tensor."""
+    kept = [value for _, value in (*program.saved, *program.sums)]
+    forward = with_polynomials(program.numbering, [result.value for result in program.outputs], kept)
+    backward = with_polynomials(program.numbering, [result.value for _, result in program.gradients], [])
+    return replace(
+        program,
+        outputs=tuple(replace(r, value=value) for r, value in zip(program.outputs, forward, strict=True)),
+        gradients=tuple(
+            (name, replace(r, value=value)) for (name, r), value in zip(program.gradients, backward, strict=True)
+        ),
     )
 
 
