@@ -159,7 +159,7 @@ def test_a_block_is_the_largest_of_which_at_most_an_eighth_of_the_row_lies_beyon
         rows, block, _ = scope["_block_settings"](n_cols, elements)
         able = [1 << power for power in range(13) if -n_cols % (1 << power) <= n_cols // 8]
         narrow = min(128, triton.next_power_of_2(n_cols))
-        assert block == min(elements, max(narrow, *able)) and rows * block == elements
+        assert block == min(elements // 2, max(narrow, *able)) and rows * block == elements
 
 
 def test_a_tile_that_may_be_tuned_keeps_its_masks() -> None:
