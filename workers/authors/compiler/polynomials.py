@@ -18,7 +18,7 @@ def with_polynomials(numbering: ValueNumbering, stored: list[TileValue], kept: l
     for place, value in enumerate(stored):
         for tensor in (v for v in topological([value]) if v.op == "load" and v.space.cols and not v.integer):
             try:
-                terms = _Expansion(numbering, tensor).of(value)
+                terms = _TermsOf(numbering, tensor).of(value)
             except _NoPolynomialError:
                 continue
             powers = {term.power for term in terms}
@@ -45,7 +45,7 @@ class _Term:
     power: int
 
 
-class _Expansion:
+class _TermsOf:
     """The terms of values as polynomials of one tensor."""
 
     def __init__(self, numbering: ValueNumbering, tensor: TileValue) -> None:
