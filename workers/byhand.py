@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 import re
+import symtable
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from gpu_runner import peaks
 from gpu_runner.contracts import (
     Action,
     BenchmarkRequest,
@@ -202,7 +204,7 @@ def compile_problem(
 
     if target not in COMPILED_TO:
         fix = f"Targets: {', '.join(f'`{known}`' for known in COMPILED_TO)}."
-        raise UserFacingError(Failure(FailureCode.refused, f"`compile` writes nothing for `{target}`", fix))
+        raise UserFacingError(Failure(FailureCode.refused, f"`compile` has no target `{target}`", fix))
     style = replace(_style(name), target=target)
     made = _proposed(source, name, limit_s=limit_s, style=style, standby=standby)
     problem, answer = made.problem, made.answer
@@ -216,8 +218,14 @@ def compile_problem(
 def suite(
     folder: Path, out: Path, jobs: int, limit_s: float, kernel_name: Callable[[Path], str], say: Callable[[str], None]
 ) -> list[Entry]:
-    """Have the compiler author work through a folder of problems; see ``workers.problem_set``."""
+    """Have the compiler author work through a folder of problems; see ``workers.problem_set``.
 
+    Raises:
+        UserFacingError: the folder has no problem, or a setting of the environment cannot be used.
+    """
+    if not problem_set.problems_in(folder):
+        fix = "Name a folder of files that define `reference` or `class Model`, such as KernelBench's."
+        raise UserFacingError(Failure(FailureCode.refused, f"{folder} has no problem", fix))
     has_gpu = (_settings().architecture or detect()) != INTERPRETER
     waiting = _Waiting()
 
@@ -526,6 +534,9 @@ def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype
 
 def profile(problem_source: str, candidate_source: str, gpu: str | None) -> RunnerAnswer:
     """Have one candidate file profiled: by the roofline of this machine's GPU or of the named one, and by counters where it can."""
+    if gpu is not None and peaks.find(gpu) is None:
+        fix = f"Known: {', '.join(peaks.GPUS)}."
+        raise UserFacingError(Failure(FailureCode.refused, f"no GPU {gpu!r} is known", fix))
     candidate = _candidate(parse(problem_source), candidate_source)
     return _run(Action.profile, ProfileRequest(problem_source, candidate, gpu=gpu))
 
@@ -554,7 +565,19 @@ def doctor(quick: bool, *, npu: bool = False) -> RunnerAnswer:
 
 def _candidate(problem: Problem, source: str) -> CandidateSource:
     symbol = "ModelNew" if problem.form == "kernelbench" else "candidate"
+    if not _binds(source, symbol):
+        fix = f"Name what is called with the reference's arguments `{symbol}`, as `kernelsmith compile` does."
+        raise UserFacingError(Failure(FailureCode.refused, f"the candidate has no `{symbol}`", fix))
     return CandidateSource((SourceFile("candidate.py", source),), "candidate", symbol)
+
+
+def _binds(source: str, name: str) -> bool:
+    """Whether a module binds a name; True for what cannot be parsed, of which the runner says where."""
+    try:
+        symbols = symtable.symtable(source, "candidate.py", "exec").get_symbols()
+    except UNPARSABLE:
+        return True
+    return any(symbol.get_name() == name and (symbol.is_assigned() or symbol.is_imported()) for symbol in symbols)
 
 
 _interrupted = threading.Event()  # a person has ended a run that works in several threads

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import keyword
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +19,10 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_ENVIRONMENT = 3
+OF_A_FILE = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+}
 
 HELP = "The console command: by-hand actions, local jobs, the demo, and the processes of an installation."
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
@@ -43,6 +48,20 @@ def _kernelsmith(version: Version = False) -> None: ...
 ProblemFile = Annotated[Path, typer.Argument(help="The problem file.", exists=True, dir_okay=False, readable=True)]
 CandidateFile = Annotated[Path, typer.Argument(help="The candidate file.", exists=True, dir_okay=False, readable=True)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+
+
+Npu = Annotated[Literal["ascend"] | None, typer.Option(help="ascend: also what kernels for an NPU need of this host.")]
+
+
+def _file_to_write(path: Path | None) -> Path | None:
+    if path is not None and not path.parent.is_dir():
+        raise typer.BadParameter(f"folder '{path.parent}' does not exist.")
+    return path
+
+
+def output(help_: str) -> Any:
+    """The option `--out` of a file, whose folder is there before any work is done for it."""
+    return typer.Option(help=help_, dir_okay=False, callback=_file_to_write)
 
 
 def say(text: str) -> None:
@@ -80,6 +99,18 @@ def reporting(*, kernels: bool = False) -> Iterator[None]:
         say(told(error.failure))
         code = EXIT_ENVIRONMENT if error.failure.code is FailureCode.environment else EXIT_REFUSED
         raise typer.Exit(code) from error
+    except OSError as error:
+        if error.filename == "git":
+            say("git is not installed, or not on PATH. Install it, and run the command again.")
+            raise typer.Exit(EXIT_ENVIRONMENT) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)  # what writes has no file's name
+        if not full and (error.filename is None or error.errno not in OF_A_FILE):
+            raise
+        place = "" if error.filename is None else f"{error.filename}: "
+        say(
+            f"{place}{error.strerror}\n{'Free some, or name' if full else 'Name'} another place, and run the command again."
+        )
+        raise typer.Exit(EXIT_ENVIRONMENT) from error
 
 
 def exit_code(failure: Failure | None) -> int:

@@ -402,15 +402,15 @@ def run_job(
         job = LocalSession(checkout, folder, terminal or Terminal()).run(asked)
         patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
         trees = checkout.trees(job.request.base_sha, job.head_sha) if job.head_sha else ()
-    if patch is not None:
-        (folder / f"{asked.name}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
+        if patch is not None:
+            (folder / f"{asked.name}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
     if as_json:
         typer.echo(json.dumps(to_json(job)))
     where = f"Branch {job.branch}; report, plots and patch in {folder}" if patch is not None else f"Report in {folder}"
     say(f"Job {job.job_id}: {job.state.value}. {where}")
     if record is not None:
-        count = embedded.record(job.job_id, record, trees)
-        _tell_recorded(count, record)
+        with reporting():
+            _tell_recorded(embedded.record(job.job_id, record, trees), record)
     return job
 
 
