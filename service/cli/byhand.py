@@ -25,6 +25,7 @@ from service.cli.console import (
     say,
     tell,
     text_of,
+    working,
 )
 from service.commands.grammar import MAX_REPAIRS
 from workers.contracts import AuthorName
@@ -43,7 +44,8 @@ def compile_(
     from workers import byhand
 
     with reporting(kernels=True):
-        compiled = byhand.compile_problem(text_of(problem), kernel_name(problem, name), target=to)
+        with working("compiling"):
+            compiled = byhand.compile_problem(text_of(problem), kernel_name(problem, name), target=to)
         if compiled.source is None:
             say(f"The compiler author refuses: {compiled.refusal}")
             raise typer.Exit(EXIT_REFUSED)
@@ -68,7 +70,7 @@ def verify(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting(kernels=True):
+    with reporting(kernels=True), working("judging the candidate"):
         verdict = byhand.verify(*sources, seed).verdict()
     if as_json:
         typer.echo(json.dumps(to_json(verdict)))
@@ -93,7 +95,7 @@ def bench(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting(kernels=True):
+    with reporting(kernels=True), working("measuring"):
         result = byhand.benchmark(*sources, budget_s, dtype, compiled).benchmark()
     if as_json:
         typer.echo(json.dumps(to_json(result)))
@@ -115,7 +117,7 @@ def tune(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting(kernels=True):
+    with reporting(kernels=True), working("tuning"):
         tuned = byhand.tune(*sources, budget_s)
         out.write_text(tuned.source, encoding="utf-8")
     if as_json:
@@ -137,7 +139,7 @@ def profile(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting(kernels=True):
+    with reporting(kernels=True), working("profiling"):
         result = byhand.profile(*sources, gpu).profile()
     if as_json:
         typer.echo(json.dumps(to_json(result)))

@@ -6,7 +6,7 @@ import errno
 import keyword
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -82,6 +82,13 @@ def told(failure: Failure) -> str:
     """A failure as a terminal shows it."""
     where = f" (line {failure.line})" if failure.line else ""
     return "\n".join(part for part in (failure.message + where, failure.fix, failure.log) if part)
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Show on a terminal, until the block ends, that something is being done that takes long and tells nothing of itself."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)
 
 
 @contextmanager
