@@ -50,6 +50,7 @@ from gpu_runner.contracts import (
 )
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
+from gpu_runner.contracts.problem import DTYPES
 from gpu_runner.contracts.reading import CUTEDSL, CUTILE, TRITON, UNPARSABLE, language_of
 from workers import problem_set
 from workers.authors.kernelbench import model_new
@@ -526,7 +527,14 @@ def verify(problem_source: str, candidate_source: str, seed: str | None = None) 
 
 
 def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype: str, compiled: bool) -> RunnerAnswer:
-    """Measure one candidate file on this machine, ``compiled`` or not, against eager and ``torch.compile``."""
+    """Measure one candidate file on this machine, ``compiled`` or not, against eager and ``torch.compile``.
+
+    Raises:
+        UserFacingError: the problem, the candidate or the dtype cannot be used.
+    """
+    if dtype not in DTYPES:
+        fix = f"Known: {', '.join(DTYPES)}."
+        raise UserFacingError(Failure(FailureCode.refused, f"nothing is measured in {dtype!r}", fix))
     candidate = _candidate(parse(problem_source), candidate_source)
     request = BenchmarkRequest(problem_source, candidate, dtype=dtype, budget_s=budget_s, compiled=compiled)
     return _run(Action.benchmark, request)

@@ -53,15 +53,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Npu = Annotated[Literal["ascend"] | None, typer.Option(help="ascend: also what kernels for an NPU need of this host.")]
 
 
-def _file_to_write(path: Path | None) -> Path | None:
+def in_a_folder(path: Path | None) -> Path | None:
+    """Refuse a path that cannot be written to for want of a folder, before any work is done for it."""
     if path is not None and not path.parent.is_dir():
         raise typer.BadParameter(f"folder '{path.parent}' does not exist.")
     return path
 
 
 def output(help_: str) -> Any:
-    """The option `--out` of a file, whose folder is there before any work is done for it."""
-    return typer.Option(help=help_, dir_okay=False, callback=_file_to_write)
+    """The option `--out` of a file."""
+    return typer.Option(help=help_, dir_okay=False, callback=in_a_folder)
 
 
 def say(text: str) -> None:

@@ -89,7 +89,8 @@ def assert_runs(command: list[str]) -> None:
 
 
 def test_every_setting_stands_in_the_table_with_its_default() -> None:
-    told = {row[0].strip("`"): row[1] for row in [*rows("## The service"), *rows("## The workers"), *rows("## What language models may use")] if row[0].startswith("`KERNELSMITH_")}
+    tables = (rows(f"## {part}") for part in ("The service", "The workers", "What language models may use"))
+    told = {row[0].strip("`"): row[1] for table in tables for row in table if row[0].startswith("`KERNELSMITH_")}
     assert set(told) == set(fields())
     for name, defaults in fields().items():
         plain = [default for default in defaults if isinstance(default, int | float | str | bool)]

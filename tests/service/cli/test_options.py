@@ -74,6 +74,7 @@ def test_every_option_and_argument_says_what_it_is() -> None:
         ("bench problem.py problem.py", 2, "the candidate has no `candidate`"),
         ("profile problem.py problem.py --gpu H300", 2, "no GPU 'H300' is known\nKnown: NVIDIA H200"),
         ("suite empty", 2, "empty has no problem"),
+        ("create problem.py --record missing/answers.tar.gz", 2, "folder 'missing' does not exist"),
         ("fuse problem.py --out problem.py/run", 3, "problem.py/run/orchestrator: Not a directory\nName another place"),
         ("compile problem.py --out /dev/full", 3, "No space left on device\nFree some, or name another place"),
         ("bench problem.py problem.py --dtype int7", 2, "'int7' is not one of"),
