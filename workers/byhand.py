@@ -131,56 +131,30 @@ class Tuned:
 
 @dataclass(frozen=True)
 class RunnerAnswer:
-    """A runner's result with what is known of the host."""
+    """A runner's result, read as what was asked for.
+
+    Raises:
+        UserFacingError: by each reading, where the environment is at fault.
+    """
 
     result: GpuResult
 
     def verdict(self) -> Verdict:
-        """The verdict.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(Verdict, self._payload())
 
     def benchmark(self) -> BenchmarkResult:
-        """The measurement.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(BenchmarkResult, self._payload())
 
     def host(self) -> HostReport:
-        """The host's report.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(HostReport, self._payload())
 
     def profile(self) -> ProfileResult:
-        """The profile.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(ProfileResult, self._payload())
 
     def tuned(self) -> TuneResult:
-        """The tuned settings.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(TuneResult, self._payload())
 
     def captured(self) -> CaptureResult:
-        """The captured graph.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(CaptureResult, self._payload())
 
     def _payload(self) -> dict[str, object]:
