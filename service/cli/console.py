@@ -103,6 +103,8 @@ def reporting(*, kernels: bool = False) -> Iterator[None]:
         raise typer.Exit(EXIT_ENVIRONMENT)
     try:
         yield
+    except (typer.Exit, KeyboardInterrupt):
+        raise
     except UserFacingError as error:
         say(told(error.failure))
         code = EXIT_ENVIRONMENT if error.failure.code is FailureCode.environment else EXIT_REFUSED
@@ -119,6 +121,15 @@ def reporting(*, kernels: bool = False) -> Iterator[None]:
             f"{place}{error.strerror}\n{'Free some, or name' if full else 'Name'} another place, and run the command again."
         )
         raise typer.Exit(EXIT_ENVIRONMENT) from error
+    except _store_errors() as error:
+        say(f"the database cannot be used: {str(error).splitlines()[0]}\nStart it, or correct DATABASE_URL.")
+        raise typer.Exit(EXIT_ENVIRONMENT) from error
+
+
+def _store_errors() -> type[Exception]:
+    from workers.embedded import SQLAlchemyError  # when something else has failed: it takes long
+
+    return SQLAlchemyError
 
 
 def exit_code(failure: Failure | None) -> int:

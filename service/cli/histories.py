@@ -133,7 +133,7 @@ def prune_history(
 
     with reporting():
         _opened(repo)
-    removed, behind_s = history.forget(history.Retention(days, weekly_days))
+        removed, behind_s = history.forget(history.Retention(days, weekly_days))
     behind = f" Ages are counted up to {behind_s / DAY_S:.0f} days ago (`ages_behind`)." if behind_s > 2 * DAY_S else ""
     say(f"{removed} points were removed.{behind}")
 

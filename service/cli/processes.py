@@ -33,7 +33,10 @@ def demo(
     name: Annotated[str, typer.Argument(help="What to play: create, optimize or nightly.")] = "create",
     keep: Annotated[bool, typer.Option("--keep", help="Keep the servers running.")] = False,
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("build/demo"),
-    source: Annotated[Path | None, typer.Option(help="The library's archive; by default pip fetches it.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="The library's archive; by default pip fetches it.", exists=True, dir_okay=False),
+    ] = None,
 ) -> None:
     """Play a whole job, or a month of nights, on the source of a real library, with no account, key or GPU."""
     from deploy.demo.table import DEMOS

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from service.cli import app
 from service.cli.options import options_page
 from tests.problems import problem_source
-from workers import byhand
+from workers import byhand, embedded
 from workers.contracts import AuthorName
 
 ROOT = Path(__file__).parents[3]
@@ -90,3 +90,25 @@ def test_what_cannot_be_used_ends_in_a_sentence_and_leaves_nothing(
     assert (done.exit_code, done.exception.__class__) == (code, SystemExit)
     assert words in done.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "problem.py"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        (
+            "DATABASE_URL",
+            "postgresql://someone@127.0.0.1:9/none",
+            "the database cannot be used: (psycopg.OperationalError)",
+        ),
+        ("KERNELSMITH_DATA_DIR", "/dev/null/data", "/dev/null/data: Not a directory\nName another place"),
+    ],
+)
+@pytest.mark.parametrize("line", ["prune-history", "import-jobs --repository octo/kernels"])
+def test_a_database_that_cannot_be_used_is_named(
+    line: str, variable: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    done = CliRunner().invoke(app, line.split())
+    embedded.close()
+    assert (done.exit_code, done.exception.__class__) == (3, SystemExit)
+    assert words in done.output
