@@ -122,7 +122,9 @@ def reporting(*, kernels: bool = False) -> Iterator[None]:
         )
         raise typer.Exit(EXIT_ENVIRONMENT) from error
     except _store_errors() as error:
-        say(f"the database cannot be used: {str(error).splitlines()[0]}\nStart it, free its disk, or correct DATABASE_URL.")
+        say(
+            f"the database cannot be used: {str(error).splitlines()[0]}\nStart it, free its disk, or correct DATABASE_URL."
+        )
         raise typer.Exit(EXIT_ENVIRONMENT) from error
 
 
