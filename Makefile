@@ -24,6 +24,7 @@ help: ## Show these targets
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(or $(PYTHON),false) -c '$(FITS)' || { echo "Kernelsmith needs Python 3.11 (3.11.4 or newer) or 3.12: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo 'Installing into $(VENV), which takes some minutes the first time'
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[gpu,dev,demo]'
 	touch $@
 
@@ -88,6 +89,7 @@ format: $(VENV)/installed ## Format the source
 
 docs: $(VENV)/installed ## Regenerate what is generated in docs/
 	$(BIN)/python -m service.commands > docs/commands.md
+	$(BIN)/python -m service.cli.options > docs/options.md
 
 clean: ## Remove the environment and what was built
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache

@@ -80,3 +80,7 @@ def test_bad_input_is_said_in_words() -> None:
         create(problem_source("reglu"), name="Not a name")
     with pytest.raises(FileNotFoundError):
         create("no/such/file.py")
+    with pytest.raises(kernelsmith.KernelsmithError, match="nothing is measured in 'int7'"):
+        kernelsmith.benchmark(problem_source("reglu"), "import torch\n", dtype="int7")
+    with pytest.raises(kernelsmith.KernelsmithError, match="the candidate has no `candidate`"):
+        kernelsmith.verify(problem_source("reglu"), "import torch\n")

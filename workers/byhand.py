@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 import re
+import symtable
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from gpu_runner import peaks
 from gpu_runner.contracts import (
     Action,
     BenchmarkRequest,
@@ -48,6 +50,7 @@ from gpu_runner.contracts import (
 )
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
+from gpu_runner.contracts.problem import DTYPES
 from gpu_runner.contracts.reading import CUTEDSL, CUTILE, TRITON, UNPARSABLE, language_of
 from workers import problem_set
 from workers.authors.kernelbench import model_new
@@ -128,56 +131,30 @@ class Tuned:
 
 @dataclass(frozen=True)
 class RunnerAnswer:
-    """A runner's result with what is known of the host."""
+    """A runner's result, read as what was asked for.
+
+    Raises:
+        UserFacingError: by each reading, where the environment is at fault.
+    """
 
     result: GpuResult
 
     def verdict(self) -> Verdict:
-        """The verdict.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(Verdict, self._payload())
 
     def benchmark(self) -> BenchmarkResult:
-        """The measurement.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(BenchmarkResult, self._payload())
 
     def host(self) -> HostReport:
-        """The host's report.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(HostReport, self._payload())
 
     def profile(self) -> ProfileResult:
-        """The profile.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(ProfileResult, self._payload())
 
     def tuned(self) -> TuneResult:
-        """The tuned settings.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(TuneResult, self._payload())
 
     def captured(self) -> CaptureResult:
-        """The captured graph.
-
-        Raises:
-            UserFacingError: the environment is at fault.
-        """
         return from_json(CaptureResult, self._payload())
 
     def _payload(self) -> dict[str, object]:
@@ -202,7 +179,7 @@ def compile_problem(
 
     if target not in COMPILED_TO:
         fix = f"Targets: {', '.join(f'`{known}`' for known in COMPILED_TO)}."
-        raise UserFacingError(Failure(FailureCode.refused, f"`compile` writes nothing for `{target}`", fix))
+        raise UserFacingError(Failure(FailureCode.refused, f"`compile` has no target `{target}`", fix))
     style = replace(_style(name), target=target)
     made = _proposed(source, name, limit_s=limit_s, style=style, standby=standby)
     problem, answer = made.problem, made.answer
@@ -216,8 +193,14 @@ def compile_problem(
 def suite(
     folder: Path, out: Path, jobs: int, limit_s: float, kernel_name: Callable[[Path], str], say: Callable[[str], None]
 ) -> list[Entry]:
-    """Have the compiler author work through a folder of problems; see ``workers.problem_set``."""
+    """Have the compiler author work through a folder of problems; see ``workers.problem_set``.
 
+    Raises:
+        UserFacingError: the folder has no problem, or a setting of the environment cannot be used.
+    """
+    if not problem_set.problems_in(folder):
+        fix = "Name a folder of files that define `reference` or `class Model`, such as KernelBench's."
+        raise UserFacingError(Failure(FailureCode.refused, f"{folder} has no problem", fix))
     has_gpu = (_settings().architecture or detect()) != INTERPRETER
     waiting = _Waiting()
 
@@ -518,7 +501,14 @@ def verify(problem_source: str, candidate_source: str, seed: str | None = None) 
 
 
 def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype: str, compiled: bool) -> RunnerAnswer:
-    """Measure one candidate file on this machine, ``compiled`` or not, against eager and ``torch.compile``."""
+    """Measure one candidate file on this machine, ``compiled`` or not, against eager and ``torch.compile``.
+
+    Raises:
+        UserFacingError: the problem, the candidate or the dtype cannot be used.
+    """
+    if dtype not in DTYPES:
+        fix = f"Known: {', '.join(DTYPES)}."
+        raise UserFacingError(Failure(FailureCode.refused, f"nothing is measured in {dtype!r}", fix))
     candidate = _candidate(parse(problem_source), candidate_source)
     request = BenchmarkRequest(problem_source, candidate, dtype=dtype, budget_s=budget_s, compiled=compiled)
     return _run(Action.benchmark, request)
@@ -526,6 +516,9 @@ def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype
 
 def profile(problem_source: str, candidate_source: str, gpu: str | None) -> RunnerAnswer:
     """Have one candidate file profiled: by the roofline of this machine's GPU or of the named one, and by counters where it can."""
+    if gpu is not None and peaks.find(gpu) is None:
+        fix = f"Known: {', '.join(peaks.GPUS)}."
+        raise UserFacingError(Failure(FailureCode.refused, f"no GPU {gpu!r} is known", fix))
     candidate = _candidate(parse(problem_source), candidate_source)
     return _run(Action.profile, ProfileRequest(problem_source, candidate, gpu=gpu))
 
@@ -554,7 +547,19 @@ def doctor(quick: bool, *, npu: bool = False) -> RunnerAnswer:
 
 def _candidate(problem: Problem, source: str) -> CandidateSource:
     symbol = "ModelNew" if problem.form == "kernelbench" else "candidate"
+    if not _binds(source, symbol):
+        fix = f"Name what is called with the reference's arguments `{symbol}`, as `kernelsmith compile` does."
+        raise UserFacingError(Failure(FailureCode.refused, f"the candidate has no `{symbol}`", fix))
     return CandidateSource((SourceFile("candidate.py", source),), "candidate", symbol)
+
+
+def _binds(source: str, name: str) -> bool:
+    """Whether a module binds a name; True for what cannot be parsed, of which the runner says where."""
+    try:
+        symbols = symtable.symtable(source, "candidate.py", "exec").get_symbols()
+    except UNPARSABLE:
+        return True
+    return any(symbol.get_name() == name and (symbol.is_assigned() or symbol.is_imported()) for symbol in symbols)
 
 
 _interrupted = threading.Event()  # a person has ended a run that works in several threads

@@ -34,6 +34,7 @@ __all__ = [
     "HostPart",
     "RecordedJob",
     "RecordingError",
+    "SQLAlchemyError",
     "WorkersError",
     "WrongSettingsError",
     "answer_from",

@@ -92,7 +92,7 @@ def _fix(name: str, known: Collection[str]) -> str:
     word = name.upper()[: len(PREFIX) + MOST_SHOWN].removeprefix(PREFIX)
     # What is put before a name, such as GITHUB_ before TOKEN, may be longer than the name.
     near = get_close_matches(word, words, n=1) or [it for it in words if word.endswith(f"_{it}")]
-    return f"Did you mean {PREFIX}{near[0]}?" if near else "docs/operations.md names all settings."
+    return f"Did you mean {PREFIX}{near[0]}?" if near else "docs/settings.md names all settings."
 
 
 def unread_env_file() -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,22 +16,27 @@ from service.cli.console import (
     EXIT_REFUSED,
     CandidateFile,
     Json,
+    Npu,
     ProblemFile,
     app,
     kernel_name,
+    output,
     reporting,
     say,
     tell,
     text_of,
+    working,
 )
 from service.commands.grammar import MAX_REPAIRS
 from workers.contracts import AuthorName
+
+Budget = Annotated[float, typer.Option("--budget", help="Seconds to spend at most.", min=1)]
 
 
 @app.command("compile")
 def compile_(
     problem: ProblemFile,
-    out: Annotated[Path | None, typer.Option(help="Where to write the candidate; standard output by default.")] = None,
+    out: Annotated[Path | None, output("Where to write the candidate; standard output by default.")] = None,
     name: Annotated[str | None, typer.Option(help="The kernel's name; by default the problem's file name.")] = None,
     to: Annotated[str, typer.Option(help="The language: `gpu` (Triton), `cutile` or `cutedsl`.")] = "gpu",
 ) -> None:
@@ -39,15 +44,16 @@ def compile_(
     from workers import byhand
 
     with reporting(kernels=True):
-        compiled = byhand.compile_problem(text_of(problem), kernel_name(problem, name), target=to)
-    if compiled.source is None:
-        say(f"The compiler author refuses: {compiled.refusal}")
-        raise typer.Exit(EXIT_REFUSED)
-    if out is None:
-        typer.echo(compiled.source, nl=False)
-    else:
-        out.write_text(compiled.source, encoding="utf-8")
-        say(f"Wrote {out}.")
+        with working("compiling"):
+            compiled = byhand.compile_problem(text_of(problem), kernel_name(problem, name), target=to)
+        if compiled.source is None:
+            say(f"The compiler author refuses: {compiled.refusal}")
+            raise typer.Exit(EXIT_REFUSED)
+        if out is None:
+            typer.echo(compiled.source, nl=False)
+        else:
+            out.write_text(compiled.source, encoding="utf-8")
+            say(f"Wrote {out}.")
     if compiled.note is not None:
         say(f"{kernel_name(problem, name)}: {compiled.note}.")
 
@@ -64,7 +70,7 @@ def verify(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting(kernels=True):
+    with reporting(kernels=True), working("judging the candidate"):
         verdict = byhand.verify(*sources, seed).verdict()
     if as_json:
         typer.echo(json.dumps(to_json(verdict)))
@@ -77,8 +83,10 @@ def verify(
 def bench(
     problem: ProblemFile,
     candidate: CandidateFile,
-    dtype: Annotated[str, typer.Option(help="The dtype to measure in.")] = "bfloat16",
-    budget_s: Annotated[float, typer.Option("--budget", help="Seconds to spend at most.")] = 60.0,
+    dtype: Annotated[
+        Literal["float32", "bfloat16", "float16"], typer.Option(help="The dtype to measure in.")
+    ] = "bfloat16",
+    budget_s: Budget = 60.0,
     compiled: Annotated[bool, typer.Option("--compiled", help="Run the candidate under torch.compile.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -87,7 +95,7 @@ def bench(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting(kernels=True):
+    with reporting(kernels=True), working("measuring"):
         result = byhand.benchmark(*sources, budget_s, dtype, compiled).benchmark()
     if as_json:
         typer.echo(json.dumps(to_json(result)))
@@ -100,8 +108,8 @@ def bench(
 def tune(
     problem: ProblemFile,
     candidate: CandidateFile,
-    out: Annotated[Path, typer.Option(help="Where to write the candidate with the settings in it.")],
-    budget_s: Annotated[float, typer.Option("--budget", help="Seconds to spend at most.")] = 60.0,
+    out: Annotated[Path, output("Where to write the candidate with the settings in it.")],
+    budget_s: Budget = 60.0,
     as_json: Json = False,
 ) -> None:
     """Tune a candidate's launch settings on this machine's GPU and write them into it; without a GPU nothing is tuned."""
@@ -109,9 +117,9 @@ def tune(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting(kernels=True):
+    with reporting(kernels=True), working("tuning"):
         tuned = byhand.tune(*sources, budget_s)
-    out.write_text(tuned.source, encoding="utf-8")
+        out.write_text(tuned.source, encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(to_json(tuned.result)))
     else:
@@ -131,7 +139,7 @@ def profile(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting(kernels=True):
+    with reporting(kernels=True), working("profiling"):
         result = byhand.profile(*sources, gpu).profile()
     if as_json:
         typer.echo(json.dumps(to_json(result)))
@@ -171,7 +179,6 @@ def suite(
     out: Annotated[
         Path, typer.Option(help="Where results and kernels go; what is there already is not done again.")
     ] = Path("suite"),
-    author: Annotated[str, typer.Option(help="Who writes the kernels: `compiler`.")] = "compiler",
     jobs: Annotated[int, typer.Option(help="How many problems at a time.", min=1)] = 1,
     limit_s: Annotated[float, typer.Option("--limit", help="The most seconds for one problem.", min=1)] = 300.0,
     as_json: Json = False,
@@ -186,11 +193,9 @@ def suite(
     from workers import byhand
     from workers.contracts import problem_set
 
-    if author != "compiler":
-        raise typer.BadParameter("a model is used only within a job; by hand use `compiler`", param_hint="--author")
     with reporting(kernels=True):
         entries = byhand.suite(folder, out, jobs, limit_s, lambda path: kernel_name(path, None), say)
-    (out / "report.json").write_text(json.dumps(problem_set.report(entries), indent=1) + "\n", encoding="utf-8")
+        (out / "report.json").write_text(json.dumps(problem_set.report(entries), indent=1) + "\n", encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(problem_set.report(entries)))
     else:
@@ -236,19 +241,14 @@ def fuse(
 
 @app.command()
 def doctor(
-    quick: bool = False,
-    target: Annotated[
-        str | None, typer.Option(help="ascend: also what this host lacks to run kernels on an NPU.")
-    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out the measurement of the bandwidth.")] = False,
+    target: Npu = None,
     as_json: Json = False,
 ) -> None:
     """Show what this host can do and which isolation holds on it; exit 3 if something is missing."""
     from service.report.console import host_section
     from workers import byhand
 
-    if target not in (None, "ascend"):
-        say("--target is ascend: what other targets need is examined without it")
-        raise typer.Exit(EXIT_REFUSED)
     with reporting():
         report = byhand.doctor(quick, npu=target is not None).host()
     if as_json:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import keyword
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +19,10 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_ENVIRONMENT = 3
+OF_A_FILE = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+}
 
 HELP = "The console command: by-hand actions, local jobs, the demo, and the processes of an installation."
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
@@ -45,6 +50,21 @@ CandidateFile = Annotated[Path, typer.Argument(help="The candidate file.", exist
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 
 
+Npu = Annotated[Literal["ascend"] | None, typer.Option(help="ascend: also what kernels for an NPU need of this host.")]
+
+
+def in_a_folder(path: Path | None) -> Path | None:
+    """Refuse a path that cannot be written to for want of a folder, before any work is done for it."""
+    if path is not None and not path.parent.is_dir():
+        raise typer.BadParameter(f"folder '{path.parent}' does not exist.")
+    return path
+
+
+def output(help_: str) -> Any:
+    """The option `--out` of a file."""
+    return typer.Option(help=help_, dir_okay=False, callback=in_a_folder)
+
+
 def say(text: str) -> None:
     """Print text on standard error; what a terminal would take for a command in it is shown by its code."""
     typer.echo(clean(text), err=True)
@@ -65,6 +85,13 @@ def told(failure: Failure) -> str:
     return "\n".join(part for part in (failure.message + where, failure.fix, failure.log) if part)
 
 
+def working(what: str) -> AbstractContextManager[object]:
+    """Show on a terminal, until the block ends, that something is being done that takes long and tells nothing of itself."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)
+
+
 @contextmanager
 def reporting(*, kernels: bool = False) -> Iterator[None]:
     """Turn an error for people into words and an exit code; with ``kernels`` also that nothing here could run one."""
@@ -76,10 +103,35 @@ def reporting(*, kernels: bool = False) -> Iterator[None]:
         raise typer.Exit(EXIT_ENVIRONMENT)
     try:
         yield
+    except (typer.Exit, KeyboardInterrupt):
+        raise
     except UserFacingError as error:
         say(told(error.failure))
         code = EXIT_ENVIRONMENT if error.failure.code is FailureCode.environment else EXIT_REFUSED
         raise typer.Exit(code) from error
+    except OSError as error:
+        if error.filename == "git":
+            say("git is not installed, or not on PATH. Install it, and run the command again.")
+            raise typer.Exit(EXIT_ENVIRONMENT) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)  # what writes has no file's name
+        if not full and (error.filename is None or error.errno not in OF_A_FILE):
+            raise
+        place = "" if error.filename is None else f"{error.filename}: "
+        say(
+            f"{place}{error.strerror}\n{'Free some, or name' if full else 'Name'} another place, and run the command again."
+        )
+        raise typer.Exit(EXIT_ENVIRONMENT) from error
+    except _store_errors() as error:
+        say(
+            f"the database cannot be used: {str(error).splitlines()[0]}\nStart it, free its disk, or correct DATABASE_URL."
+        )
+        raise typer.Exit(EXIT_ENVIRONMENT) from error
+
+
+def _store_errors() -> type[Exception]:
+    from workers.embedded import SQLAlchemyError  # when something else has failed: it takes long
+
+    return SQLAlchemyError
 
 
 def exit_code(failure: Failure | None) -> int:

@@ -89,10 +89,7 @@ def export_history(
             content = history.export(name, form)
         except history.NoParquetError as error:
             raise UserFacingError(Failure(FailureCode.environment, str(error))) from error
-        try:
-            out.write_bytes(content)
-        except OSError as error:
-            raise UserFacingError(Failure(FailureCode.environment, f"{out} cannot be written: {error}")) from error
+        out.write_bytes(content)
     say(f"Wrote {out}.")
 
 
@@ -121,10 +118,7 @@ def export_pages(
             fix = "Give an address such as https://github.com/owner/name."
             raise UserFacingError(Failure(FailureCode.problem, f"{github!r} is not an address", fix))
         url = github or (f"https://github.com/{name}" if repository else None)
-        try:
-            count = export(folder, name, None if url is None else url.rstrip("/"), commits, comparisons)
-        except OSError as error:
-            raise UserFacingError(Failure(FailureCode.environment, f"{folder} cannot be written: {error}")) from error
+        count = export(folder, name, None if url is None else url.rstrip("/"), commits, comparisons)
     say(f"Wrote {count} files; open {folder / 'index.html'}.")
 
 
@@ -139,7 +133,7 @@ def prune_history(
 
     with reporting():
         _opened(repo)
-    removed, behind_s = history.forget(history.Retention(days, weekly_days))
+        removed, behind_s = history.forget(history.Retention(days, weekly_days))
     behind = f" Ages are counted up to {behind_s / DAY_S:.0f} days ago (`ages_behind`)." if behind_s > 2 * DAY_S else ""
     say(f"{removed} points were removed.{behind}")
 
@@ -192,7 +186,8 @@ def _known(repo: Path | None, repository: str | None) -> str:
     if name not in history.repositories():
         there = ", ".join(history.repositories()) or "none"
         message = f"nothing was measured or imported for {name}; this database has: {there}"
-        raise UserFacingError(Failure(FailureCode.missing, message))
+        fix = "Measure with `kernelsmith nightly`, or import with `import-history` or `import-jobs`."
+        raise UserFacingError(Failure(FailureCode.missing, message, fix))
     return name
 
 

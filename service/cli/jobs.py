@@ -17,6 +17,7 @@ from service.cli.console import (
     ProblemFile,
     app,
     exit_code,
+    in_a_folder,
     kernel_name,
     reporting,
     say,
@@ -60,7 +61,15 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of resu
 Author = Annotated[AuthorName, typer.Option(help="Who writes the kernel.")]
 Recorded = Annotated[
     Path | None,
-    typer.Option("--record", help="Keep what models were asked and answered: a folder, or a .tar or .tar.gz."),
+    typer.Option(
+        "--record",
+        help="Keep what models were asked and answered: a folder, or a .tar or .tar.gz.",
+        callback=in_a_folder,
+    ),
+]
+Repairs = Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model may repair a failed answer.")]
+Known = Annotated[
+    Path | None, typer.Option(help="The problem with its CALL, where it is not known.", exists=True, dir_okay=False)
 ]
 WORDS = (".md", ".txt")
 RECORDING_FIX = "Give the folder or the archive that `--record` wrote."
@@ -77,9 +86,7 @@ def create(
     candidates: Annotated[
         int, typer.Option(min=1, max=MAX_CANDIDATES, help="How many kernels to ask a model for at once.")
     ] = 3,
-    repairs: Annotated[
-        int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model may repair a failed answer.")
-    ] = 3,
+    repairs: Repairs = 3,
     choose: Annotated[Choose, typer.Option(help="Which of a model's proved kernels to take.")] = Choose.first,
     to: Annotated[
         str | None, typer.Option(help="The target: ascend, cutile, cutedsl or rocm; by default a GPU, in Triton.")
@@ -130,9 +137,7 @@ def optimize(
         ),
     ] = None,
     auto: Auto = False,
-    problem: Annotated[
-        Path | None, typer.Option(help="The problem with its CALL, where it is not known.", exists=True, dir_okay=False)
-    ] = None,
+    problem: Known = None,
     layout: Layout = None,
     author: Author = AuthorName.auto,
     record: Recorded = None,
@@ -159,8 +164,9 @@ def optimize(
         to=to,
         tuned=to is not None,
     )
-    source = text_of(problem) if problem is not None else ""
-    asked = LocalJob(name, source, options, fresh, Verb.optimize if to is None else Verb.port)
+    asked = LocalJob(
+        name, text_of(problem) if problem else "", options, fresh, Verb.optimize if to is None else Verb.port
+    )
     ended(run_job(asked, repo, out, as_json=as_json, record=record))
 
 
@@ -185,9 +191,7 @@ def modify(
     candidates: Annotated[
         int, typer.Option(min=1, max=MAX_CANDIDATES, help="How many changes to ask a model for at once.")
     ] = 3,
-    repairs: Annotated[
-        int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model may repair a failed answer.")
-    ] = 3,
+    repairs: Repairs = 3,
     profile: Profiled = False,
     layout: Layout = None,
     record: Recorded = None,
@@ -204,11 +208,10 @@ def modify(
     if (words is None) == (request is None):
         raise typer.BadParameter("say what to change, with either --words or --request")
     told = words if words is not None else text_of(request) if request is not None else ""
-    source = text_of(problem) if problem is not None else ""
     options = JobOptions(
         author=AuthorName(author), layout=layout, auto=auto, candidates=candidates, repairs=repairs, profile=profile
     )
-    asked = LocalJob(name, source, options, fresh, Verb.modify, words=told)
+    asked = LocalJob(name, text_of(problem) if problem else "", options, fresh, Verb.modify, words=told)
     ended(run_job(asked, repo, out, as_json=as_json, record=record))
 
 
@@ -224,9 +227,7 @@ def port(
     ] = DEFAULT_OPERATORS,
     repo: Repo = Path(),
     auto: Auto = False,
-    problem: Annotated[
-        Path | None, typer.Option(help="The problem with its CALL, where it is not known.", exists=True, dir_okay=False)
-    ] = None,
+    problem: Known = None,
     layout: Layout = None,
     out: Out = None,
     fresh: Fresh = False,
@@ -238,9 +239,8 @@ def port(
     """
     from service.local.asking import LocalJob
 
-    source = text_of(problem) if problem is not None else ""
     options = JobOptions(layout=layout, auto=auto, to=to, ported_from=ported_from)
-    asked = LocalJob(name, source, options, fresh, Verb.port)
+    asked = LocalJob(name, text_of(problem) if problem else "", options, fresh, Verb.port)
     ended(run_job(asked, repo, out, as_json=as_json))
 
 
@@ -402,15 +402,15 @@ def run_job(
         job = LocalSession(checkout, folder, terminal or Terminal()).run(asked)
         patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
         trees = checkout.trees(job.request.base_sha, job.head_sha) if job.head_sha else ()
-    if patch is not None:
-        (folder / f"{asked.name}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
+        if patch is not None:
+            (folder / f"{asked.name}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
     if as_json:
         typer.echo(json.dumps(to_json(job)))
     where = f"Branch {job.branch}; report, plots and patch in {folder}" if patch is not None else f"Report in {folder}"
     say(f"Job {job.job_id}: {job.state.value}. {where}")
     if record is not None:
-        count = embedded.record(job.job_id, record, trees)
-        _tell_recorded(count, record)
+        with reporting():
+            _tell_recorded(embedded.record(job.job_id, record, trees), record)
     return job
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from service.cli.console import EXIT_ENVIRONMENT, EXIT_REFUSED, app, reporting, say
+from service.cli.console import EXIT_ENVIRONMENT, EXIT_REFUSED, Json, Npu, app, reporting, say
 
 if TYPE_CHECKING:
     from service.settings import ServiceSettings
-    from workers.embedded import HostPart
 import re
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 import json
 from dataclasses import asdict
 
-from service.cli.console import Json
 from service.report.layout import counted
 
 if TYPE_CHECKING:
@@ -35,7 +33,10 @@ def demo(
     name: Annotated[str, typer.Argument(help="What to play: create, optimize or nightly.")] = "create",
     keep: Annotated[bool, typer.Option("--keep", help="Keep the servers running.")] = False,
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("build/demo"),
-    source: Annotated[Path | None, typer.Option(help="The library's archive; by default pip fetches it.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="The library's archive; by default pip fetches it.", exists=True, dir_okay=False),
+    ] = None,
 ) -> None:
     """Play a whole job, or a month of nights, on the source of a real library, with no account, key or GPU."""
     from deploy.demo.table import DEMOS
@@ -76,37 +77,31 @@ def web() -> None:
 @app.command()
 def work(
     only: Annotated[
-        str | None, typer.Option(help="stages, or gpu: one part on this host, the other elsewhere.")
+        Literal["stages", "gpu"] | None, typer.Option(help="One part on this host, the other elsewhere.")
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="ascend: start only where this host has what kernels for an NPU need.")
-    ] = None,
+    target: Npu = None,
 ) -> None:
     """Run workers alone, for stages and for this host's GPU."""
     import threading
 
     from workers import embedded
 
-    part = part_named(only)
     if target is not None:
-        check_target(target)
+        _check_npu()
     with starting():
         settings = embedded.from_environment()
-    if part is not None and settings.redis_url is None:
+    if only is not None and settings.redis_url is None:
         say("--only needs a database and a Redis that all hosts share: set DATABASE_URL and REDIS_URL")
         raise typer.Exit(EXIT_REFUSED)
     end_on_signals()
-    with starting(), embedded.serve_workers(settings, only=part):
+    with starting(), embedded.serve_workers(settings, only=embedded.HostPart(only) if only else None):
         threading.Event().wait()
 
 
-def check_target(target: str) -> None:
-    """End the command where this host lacks what a target's kernels need, with what brings it."""
+def _check_npu() -> None:
+    """End the command where this host lacks what kernels for an NPU need, with what brings it."""
     from workers import byhand
 
-    if target != "ascend":
-        say("--target is ascend: what other targets need is examined by `kernelsmith doctor`")
-        raise typer.Exit(EXIT_REFUSED)
     lacks = byhand.doctor(quick=True, npu=True).host().npu_lacks
     if lacks:
         say("\n".join(["this host cannot run kernels for Ascend NPUs:", *(f"- {sentence}" for sentence in lacks)]))
@@ -151,16 +146,6 @@ def starting() -> Iterator[None]:
     except embedded.WorkersError as error:
         say(str(error))
         raise typer.Exit(EXIT_ENVIRONMENT) from error
-
-
-def part_named(only: str | None) -> HostPart | None:
-    """A part of the workers by name; the command ends with the list of parts where there is none of it."""
-    from workers.embedded import HostPart
-
-    if only is None or only in set(HostPart):
-        return None if only is None else HostPart(only)
-    say(f"--only is one of {', '.join(HostPart)}")
-    raise typer.Exit(EXIT_REFUSED)
 
 
 def listening() -> ServiceSettings:

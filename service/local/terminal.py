@@ -181,12 +181,13 @@ class Terminal:
 
     @contextmanager
     def following(self, job_id: str) -> Iterator[None]:
-        """Print each new note of a job while the block runs."""
+        """Print each new note of a job while the block runs, and show on a terminal that it does."""
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(job_id, stop), daemon=True)
         watcher.start()
         try:
-            yield
+            with self.console.status("working"):
+                yield
         finally:
             stop.set()
             watcher.join()

@@ -1,4 +1,4 @@
-"""What the operations page and the files in deploy/ say of the program is true of it."""
+"""What the pages for operators and the files in deploy/ say of the program is true of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from workers.stages.code_source import PACKAGE
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
-PAGE = (ROOT / "docs" / "operations.md").read_text()
+PAGE = "\n".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("operations", "settings", "runbook"))
 ALIASES = {"DATABASE_URL", "REDIS_URL"}
 UNITS = sorted(DEPLOY.glob("systemd/*.service"))
 
@@ -44,8 +44,7 @@ def fields() -> dict[str, list[Any]]:
 
 def rows(heading: str) -> list[list[str]]:
     """The cells of every table row below a heading."""
-    end = r"\n## " if heading.startswith("## ") else r"\n##"
-    section = re.split(end, PAGE.split(f"{heading}\n", 1)[1], maxsplit=1)[0]
+    section = re.split(r"\n##? ", PAGE.split(f"{heading}\n", 1)[1], maxsplit=1)[0]
     lines = [line for line in section.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
@@ -90,7 +89,8 @@ def assert_runs(command: list[str]) -> None:
 
 
 def test_every_setting_stands_in_the_table_with_its_default() -> None:
-    told = {row[0].strip("`"): row[1] for row in rows("## 5. Settings") if row[0].startswith("`KERNELSMITH_")}
+    tables = (rows(f"## {part}") for part in ("The service", "The workers", "What language models may use"))
+    told = {row[0].strip("`"): row[1] for table in tables for row in table if row[0].startswith("`KERNELSMITH_")}
     assert set(told) == set(fields())
     for name, defaults in fields().items():
         plain = [default for default in defaults if isinstance(default, int | float | str | bool)]
@@ -98,20 +98,20 @@ def test_every_setting_stands_in_the_table_with_its_default() -> None:
 
 
 def test_every_warning_and_error_of_the_log_stands_in_the_runbook() -> None:
-    told = {row[0].strip("`") for row in rows("### What the log says")} - {"event"}
+    told = {row[0].strip("`") for row in rows("## What the log says")} - {"event"}
     assert logged("warning", "error", "exception") <= told
     assert told <= logged("warning", "error", "exception", "info") | {"publish_given_up"}  # whose level depends
 
 
 def test_every_probe_that_readyz_knows_stands_in_the_runbook() -> None:
-    told = " ".join(row[0] for row in rows("### What a probe says"))
+    told = " ".join(row[0] for row in rows("## What a probe says"))
     assert all(f"`{name}`" in told for name in FIXES)
 
 
 def test_the_app_is_described_with_the_events_and_permissions_that_are_used() -> None:
-    events = next(row for row in rows("## 2. The GitHub App") if row[0] == "Events")
+    events = next(row for row in rows("## The GitHub App") if row[0] == "Events")
     assert set(re.findall(r"`(\w+)`", events[1])) == EVENTS
-    told = next(row for row in rows("## 2. The GitHub App") if row[0] == "Repository permissions")[1]
+    told = next(row for row in rows("## The GitHub App") if row[0] == "Repository permissions")[1]
     assert set(PERMISSIONS[CredentialPurpose.publish]) == {"metadata", "contents", "issues", "pull_requests", "checks"}
     assert told.startswith("Metadata: read. Contents, Issues, Pull requests, Checks: read and write.")
 

@@ -1,4 +1,4 @@
-"""Every cheat, with the status and rule that the screen and the run must end in. A cheat is a file in ``forms/``."""
+"""Every cheat (a file in ``forms/``, or a diff there), with the status and rule that the screen and the run must end in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More cheats, by mechanism: what each attacks, and which layer shall see it. A cheat is a file in ``forms/``."""
+"""More cheats, by mechanism: what each attacks, and which layer shall see it. A cheat is a file in ``forms/``, or a diff there."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from pathlib import Path
+
 import pytest
 
 from gpu_runner.contracts import Status
@@ -11,12 +14,22 @@ from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.screen import Objection, screen
 from tests.cheats.table import CHEATS
 from tests.cheats.table_new import LEAVES, MECHANISMS, NEW, NEW_ENDS
-from tests.cheats.trial import HERE, cheat, proofs, surroundings, whole_verdict
+from tests.cheats.trial import HERE, cheat, patched, proofs, surroundings, whole_verdict
 from tests.few import few
 
 
 def test_every_cheat_has_a_file_and_every_file_is_a_cheat() -> None:
-    assert sorted([*CHEATS, *NEW]) == sorted(path.name.split(".")[0] for path in (HERE / "forms").glob("*.py*"))
+    assert sorted([*CHEATS, *NEW]) == sorted(path.name.split(".")[0] for path in (HERE / "forms").glob("*.*"))
+
+
+def test_a_diff_makes_a_cheat_of_the_lines_that_it_was_written_for_and_of_no_others(tmp_path: Path) -> None:
+    old, new = ["a", "b", "", "c", "d"], ["first", "a", "", "c", "changed", "d", "last"]
+    diff = "\n".join(difflib.unified_diff(old, new, "honest.py", "cheat.py", n=0, lineterm=""))
+    (tmp_path / "honest.py").write_text("\n".join([*old, ""]))
+    assert patched(diff, tmp_path) == "\n".join([*new, ""])
+    (tmp_path / "honest.py").write_text("\n".join(["a", "other", *old[2:], ""]))
+    with pytest.raises(ValueError, match=r"line 2 is 'other', and 'b' in the diff of honest\.py"):
+        patched(diff, tmp_path)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import tempfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.cheats.table_new import NEW
 from tests.problems import problem_source
 
 HERE = Path(__file__).parent
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
 def surroundings() -> RunContext:
@@ -31,9 +33,37 @@ def cheat(name: str) -> CandidateSource:
 
 
 def cheat_bytes(name: str) -> bytes:
-    """The bytes of a cheat. Those that attack the reading of a file end in ``.py.bin``, since tools read every ``.py`` as text."""
+    """The bytes of a cheat: ``NAME.py``, or what ``NAME.diff`` makes of an honest candidate or another cheat. Those that attack
+    the reading of a file end in ``.py.bin``, since tools read every ``.py`` as text."""
     plain = HERE / "forms" / f"{name}.py"
+    if (diff := plain.with_suffix(".diff")).exists():
+        return patched(diff.read_text(), HERE.parent).encode()
     return (plain if plain.exists() else plain.with_suffix(".py.bin")).read_bytes()
+
+
+def patched(diff: str, folder: Path) -> str:
+    """The text that a unified diff makes of the file that its first line names in ``folder``.
+
+    Raises:
+        ValueError: the file has other lines than the diff says.
+    """
+    name, _, *lines = diff.removeprefix("--- ").removesuffix("\n").split("\n")
+    old = (folder / name).read_text().split("\n")
+    new: list[str] = []
+    place = 0
+    for line in lines:
+        if hunk := HUNK.match(line):
+            begin = int(hunk[1]) - (hunk[2] != "0")
+            new += old[place:begin]
+            place = begin
+        elif line.startswith("+"):
+            new.append(line[1:])
+        elif old[place] != line[1:]:
+            raise ValueError(f"line {place + 1} is {old[place]!r}, and {line[1:]!r} in the diff of {name}")
+        else:
+            new += [] if line.startswith("-") else [line[1:]]
+            place += 1
+    return "\n".join([*new, *old[place:]])
 
 
 def source_of_problem(name: str) -> str:

@@ -16,7 +16,7 @@ from service.local.checkout import Checkout
 from tests.few import few
 from workers.environment import SECRET_NAME, plain_environment
 from workers.gpu_host.runner import detect
-from workers.settings import Settings, environment_with
+from workers.settings import Settings, default_data_dir, environment_with
 
 ROOT = Path(__file__).parents[2]
 SECRETS = {
@@ -164,3 +164,11 @@ print(tempfile.gettempdir())
     environment = plain_environment() | temporary
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert ran.stdout.splitlines()[-1:] == [str(tmp_path)], ran.stderr
+
+
+def test_the_data_folder_is_below_the_users_folder_of_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_data_dir() == tmp_path / "kernelsmith"
+    monkeypatch.setenv("XDG_DATA_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert default_data_dir() == tmp_path / "home" / ".local" / "share" / "kernelsmith"

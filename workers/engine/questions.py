@@ -45,7 +45,7 @@ MEDIA_TYPE = "application/json"
 NO_MODEL = Failure(
     FailureCode.model,
     "no language model is configured on this bot",
-    "An operator configures one (docs/operations.md, Settings). `--author compiler` needs none.",
+    "An operator configures one (docs/settings.md). `--author compiler` needs none.",
 )
 
 

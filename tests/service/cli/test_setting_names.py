@@ -50,7 +50,7 @@ def test_what_resembles_no_name_is_said_in_short(monkeypatch: pytest.MonkeyPatch
     assert shown.isprintable()
     assert name.replace("\x1b", "?").startswith(shown.removesuffix("..."))
     assert len(shown) < 100
-    assert "docs/operations.md" in fix
+    assert "docs/settings.md" in fix
 
 
 def test_names_of_settings_are_known_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_what_is_missing_or_refused_is_a_sentence_and_leaves_nothing(
 
 def test_an_unknown_target_is_refused_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, words = compile_to(monkeypatch, "/nonexistent", tmp_path, to="cuda")
-    assert (code, words) == (2, "`compile` writes nothing for `cuda`\nTargets: `gpu`, `cutile`, `cutedsl`.\n")
+    assert (code, words) == (2, "`compile` has no target `cuda`\nTargets: `gpu`, `cutile`, `cutedsl`.\n")
 
 
 def test_a_python_that_is_not_there_is_the_environments_fault() -> None:
