@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 HALVES = (torch.float16, torch.bfloat16)
-DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero", "emptied")
+DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero", "emptied", "cut", "rounding", "outlier", "scatter")
 FEW_ZEROS = 2  # that a kernel's own rounding may fill though no rounding of the reference did
 NOTHING = 2.0**-30  # of the tensor's scale: less may be what a better formula gives where the reference's underflows
 NEARLY = 1.01  # times the largest number of a dtype: what is closer may be rounded to it

@@ -127,7 +127,8 @@ class ValueComparison:
     """How a value compares; ``level`` says which bound decided."""
 
     passed: bool
-    # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, zero, nonfinite, unwritten, exact
+    # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, outlier, zero, emptied, scatter, nonfinite, unwritten,
+    # exact
     level: str
     error: float | None = None
     allowed: float | None = None
