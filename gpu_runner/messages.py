@@ -197,6 +197,9 @@ class CallForm(ChildMessage):
     defaults: tuple[tuple[str, Scalar], ...] = ()  # of scalars
 
 
+CHOOSING = ("no_grad", "plain", "subset")  # kinds of uses for which a function may choose other code
+
+
 class Use(ChildMessage):
     """Another way to call a candidate than forward and backward; ``kind`` as ``child.calls`` knows it."""
 
@@ -375,6 +378,7 @@ class ReferenceValues(ChildMessage):
     kinds: dict[str, tuple[TensorForm | None, ...]]
     names: tuple[str, ...] = ()  # of gradients, the inputs
     beside: tuple[bool, ...] = ()  # of outputs, whether another lies in the same memory
+    given: tuple[bool, ...] = ()  # of outputs, whether they lie in the memory of an input
 
 
 class Evaluate(Request[ReferenceValues]):
@@ -611,7 +615,7 @@ class CaseReply(ChildMessage):
     failed: dict[str, Reason]  # run that raised, where it may -> what it raised
     overwritten: tuple[str, ...]  # inputs and "upstream N" that were put back because they had changed
     saved_changed: int  # tensors that autograd saved in a forward, and that the backward changed
-    shared: tuple[tuple[str, str], ...]  # pairs of outputs or gradients in the same memory
+    shared: tuple[tuple[str, str], ...]  # pairs of outputs, with "input NAME" too, or of gradients in the same memory
     changed: tuple[str, ...]  # results of the first run that were others after the later ones
     imported: str  # why CPython carried out the host code; empty where it was evaluated
     processors: int  # of the GPU, or of the one that it was told of; zero in the interpreter

@@ -30,6 +30,7 @@ class Arguments:
     positional: list[Any] = field(default_factory=list)
     named: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)  # of a module, in place of its own
+    inputs: dict[str, torch.Tensor] = field(default_factory=dict)
     leaves: dict[str, torch.Tensor] = field(default_factory=dict)  # inputs that want a gradient
     raw: dict[str, torch.Tensor] = field(default_factory=dict)  # guarded buffers by input
     memory: dict[str, torch.Tensor] = field(
@@ -121,6 +122,7 @@ class Arguments:
             positional=[new(value) for value in self.positional],
             named={name: new(value) for name, value in self.named.items()},
             parameters={name: new(value) for name, value in self.parameters.items()},
+            inputs={name: new(value) for name, value in self.inputs.items()},
             leaves=self.leaves | leaves,
             upstream=self.upstream,
             names=self.names,
@@ -143,6 +145,7 @@ class Arguments:
             positional=[new(value) for value in self.positional],
             named={name: new(value) for name, value in self.named.items()},
             parameters={name: new(value) for name, value in self.parameters.items()},
+            inputs={name: new(value) for name, value in self.inputs.items()},
             leaves={name: new(value) for name, value in self.leaves.items()},
             upstream=self.upstream,
             names=self.names,
@@ -259,6 +262,7 @@ def _settled(
         values[name] = values[call.same[0]]
         if name in given.leaves:
             given.leaves[name] = values[name]
+    given.inputs = {entry.name: values[entry.name] for entry in inputs}
     sent: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # outputs may have one upstream gradient
     views: dict[int, torch.Tensor] = {}
     for place, upstream in enumerate(call.upstream):
@@ -410,15 +414,22 @@ def listed(value: Any) -> list[Any]:
 
 
 def overlaps(values: Values, given: Arguments) -> list[tuple[str, str]]:
-    """Pairs of outputs in the same memory, and of gradients that are two tensors in the same; not of those that are views of an
-    input or upstream gradient.
+    """Pairs of outputs in the same memory, each with an input in it too, and of gradients that are two tensors in the same; not of
+    those that are views of an upstream gradient.
     """
+    of_inputs = [
+        (label, f"input {name}")
+        for label, value in values.items()
+        if label.startswith("output") and isinstance(value, torch.Tensor)
+        for name, tensor in given.inputs.items()
+        if overlap(value, tensor)
+    ]
     tensors = [
         (label, value)
         for label, value in values.items()
         if label.startswith(("output", "gradient")) and isinstance(value, torch.Tensor) and not given.shares(value)
     ]
-    return [
+    return of_inputs + [
         (one, other)
         for at, (one, left) in enumerate(tensors)
         for other, right in tensors[at + 1 :]
@@ -497,15 +508,25 @@ def _changed(called: Callable[..., Any], given: Arguments, names: Sequence[str])
     autograd sees it."""
     chosen = given.copied()
     outputs = listed(chosen.call(called))
-    changed = [chosen.leaves[name] for name in names if name in chosen.leaves]
+    changed = [chosen.inputs[name] for name in names if name in chosen.inputs]
     for tensor in changed or (chosen.tensors() if "inputs" in names else outputs):
-        if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+        if isinstance(tensor, torch.Tensor):
             with suppress(RuntimeError):  # one number that stands for many cannot be changed in place
-                tensor.detach().mul_(CHANGE)  # autograd sees it all the same
+                _change(tensor.detach())  # autograd sees it all the same
     try:
         return _gradients(chosen, _grad_of(outputs, chosen))
     except RuntimeError:
         return {RAISES: None}
+
+
+def _change(tensor: torch.Tensor) -> None:
+    """Make a tensor another one in place: numbers of another sign and size, truth values turned, indices in reverse order."""
+    if tensor.is_floating_point():
+        tensor.mul_(CHANGE)
+    elif tensor.dtype == torch.bool:
+        tensor.logical_not_()
+    else:
+        tensor.copy_(tensor.flip(tuple(range(tensor.dim()))))
 
 
 def _elsewhere(called: Callable[..., Any], given: Arguments) -> Values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -109,8 +109,9 @@ def evaluate(state: ChildState, request: Evaluate, tensors: list[torch.Tensor]) 
             if not isinstance(output, torch.Tensor):
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
         state.values[kind], outputs_of[kind] = (outputs, arguments), outputs
-    own = outputs_of["own"]
-    return _answer(outputs_of, beside=tuple(_is_beside(place, own) for place in range(len(own))))
+    (own, arguments), places = state.values["own"], range(len(outputs_of["own"]))
+    beside = tuple(_is_beside(place, own) for place in places)
+    return _answer(outputs_of, beside=beside, given=tuple(arguments.shares(own[place]) for place in places))
 
 
 def gradients(state: ChildState, request: Differentiate, tensors: list[torch.Tensor]) -> Answer[ReferenceValues]:
@@ -251,11 +252,11 @@ def _answer(values_of: dict[str, list[torch.Tensor | None]], **more: Any) -> Ans
     ]
 
 
-def _is_beside(place: int, outputs: list[torch.Tensor | None]) -> bool:
+def _is_beside(place: int, outputs: Sequence[torch.Tensor]) -> bool:
     """Whether another output lies in the memory of this one."""
     own = outputs[place]
     others = [one for at, one in enumerate(outputs) if at != place]
-    return any(own is not None and one is not None and overlap(own, one) for one in others)
+    return any(overlap(own, one) for one in others)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gpu_runner.child.calls import Arguments, derived, overlaps, saved_changed, use
-from gpu_runner.messages import SentCall, Use, ValueForm
+from gpu_runner.messages import CHOOSING, SentCall, Use, ValueForm
 from gpu_runner.program.log import Log
 from gpu_runner.program.poison import bits_equal
 
@@ -124,6 +124,9 @@ class Steps:
             values = use(asked.kind, asked.names, self.called, self.arguments)
         finally:
             self.watch.forget(name)  # autograd and checkpoints compute by themselves
+        if asked.kind in CHOOSING:
+            with self.watch.paused():
+                self.shared += [pair for pair in overlaps(values, self.arguments) if pair not in self.shared]
         self._add(name, values)
 
     def _look_at_results(self, kept: dict[str, Any]) -> None:

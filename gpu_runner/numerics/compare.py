@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 HALVES = (torch.float16, torch.bfloat16)
-DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero", "emptied")
+DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero", "emptied", "cut", "rounding", "outlier", "scatter")
 FEW_ZEROS = 2  # that a kernel's own rounding may fill though no rounding of the reference did
 NOTHING = 2.0**-30  # of the tensor's scale: less may be what a better formula gives where the reference's underflows
 NEARLY = 1.01  # times the largest number of a dtype: what is closer may be rounded to it
@@ -321,9 +321,6 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
         same |= ~truth.judged | _of_any_kind(got, truth)
         if truth.loud is not None:
             same |= truth.loud & torch.isnan(got) & _is_of_a_slice(got, truth)
-        if truth.by_row:
-            seen = as_rows(~torch.isfinite(got) & ~torch.isfinite(truth.exact)).any(-1, keepdim=True)
-            same |= (seen & as_rows(torch.isfinite(got) & ~torch.isfinite(truth.exact))).reshape(same.shape)
         # Where what stands swallows what is not finite, or gives no number, so may its successor.
         lost = ~torch.isfinite(truth.exact) & ~torch.isfinite(truth.own)
         for peer in peers:

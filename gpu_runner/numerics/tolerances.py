@@ -85,7 +85,6 @@ class Truth:
     others must be NaN too. ``typical`` is the size that a gradient has where its terms have their signs by
     chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at
     random, of several runs what lies farthest from the truth. ``is_noisy``: some of ``shaken`` had noise in every operation.
-    ``by_row``: of what is not finite in a row one element is enough, since zero times NaN is either in a kernel with a mask.
     ``idle``: the number where the truth is not finite though the same number for all finite inputs there, and NaN elsewhere: a
     kernel need not multiply NaN by zero.
     ``terms``: how large those are that autograd adds up, each rounded, as for a tensor given twice; zero where it adds none.
@@ -105,7 +104,6 @@ class Truth:
     rounded: torch.Tensor | None = None
     is_noisy: bool = False
     is_ordinary: bool = False
-    by_row: bool = False
     idle: torch.Tensor | None = None
     terms: float = 0.0
     own_scales: int = 0
@@ -129,7 +127,8 @@ class ValueComparison:
     """How a value compares; ``level`` says which bound decided."""
 
     passed: bool
-    # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, zero, nonfinite, unwritten, exact
+    # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, outlier, zero, emptied, scatter, nonfinite, unwritten,
+    # exact
     level: str
     error: float | None = None
     allowed: float | None = None
@@ -150,12 +149,13 @@ class ValueComparison:
 def natural_error(upstream: list[float], outputs: list[float], own_input: float, per_element: float) -> float:
     """The absolute error of a gradient that float32 rounding explains even where the gradient itself cancels to nothing.
 
-    A gradient has the unit upstream times output over input; ``per_element`` is how many output elements meet in one of it.
+    A gradient has the unit upstream times output over input; ``per_element`` is how many output elements meet in one of it, less
+    than one where many of its elements share one, as those of a mean do.
     """
     if own_input <= 0.0:
         return 0.0
     worth = max((u * y for u, y in zip(upstream, outputs, strict=True)), default=0.0)
-    return NATURAL_STEPS * FLOAT32_STEP * worth / own_input * math.sqrt(max(1.0, per_element))
+    return NATURAL_STEPS * FLOAT32_STEP * worth / own_input * math.sqrt(per_element)
 
 
 def typical_of(natural: float) -> float:

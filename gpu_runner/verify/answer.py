@@ -78,7 +78,9 @@ class CaseAnswer:
     failed: dict[str, str]  # run that raised, where it may -> what it raised
     overwritten: tuple[str, ...]  # inputs and "upstream N" that were put back because they had changed
     saved_changed: int = 0  # tensors that autograd saved in a forward, and that the backward changed
-    shared: tuple[tuple[str, str], ...] = ()  # pairs of outputs or gradients in the same memory
+    shared: tuple[
+        tuple[str, str], ...
+    ] = ()  # pairs of outputs, with "input NAME" too, or of gradients in the same memory
     changed: tuple[str, ...] = ()  # results of the first run that were others after the later ones
     imported: str = ""  # why CPython carried out the host code; empty where it was evaluated
     processors: int = 0  # of the GPU, or of the one that it was told of; zero in the interpreter

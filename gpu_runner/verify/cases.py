@@ -742,13 +742,18 @@ class _Plan:
         return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
 
     def _beyond_cuts(self, stream: random.Random) -> list[tuple[str, int]]:
-        """Columns beyond the interpreter's usual ones, the most of them first, where code branches or cuts there."""
+        """Columns beyond the interpreter's usual ones, the most of them first, where code branches or cuts there.
+
+        What is done by blocks of that many has three of them: the third shows whether the second was taken again.
+        """
         sizes = []
         for dim in columns_of(self.problem)[:2] if not self.quick else ():
             least = _most(self.problem, dim, interpreted=True)
-            cuts = sorted((value for value in self.numbers.compared if least <= value <= LARGEST_CUT), reverse=True)
+            cuts = sorted(
+                (value for value in self.numbers.compared if least <= 2 * value <= 2 * LARGEST_CUT), reverse=True
+            )
             # So far beyond that of some rows the largest element lies there.
-            sizes += [(dim, cut + stream.randint(cut * 3 // 4, cut)) for cut in cuts[:MOST_CUTS]]
+            sizes += [(dim, 2 * cut + stream.randint(1, cut // 2)) for cut in cuts[:MOST_CUTS]]
         return sizes
 
     def _beyond_groups(self, stream: random.Random) -> list[tuple[str, int]]:

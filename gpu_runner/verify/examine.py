@@ -318,8 +318,14 @@ class _Examiner:
         """Examine whether results stay as they are, and lie in memory of their own."""
         known = self.peer.answer
         beside = {item.label for item in self.proof.outputs if item.is_beside}
+        given = {item.label for item in self.proof.outputs if item.is_given}
+        may_be_given = {f"input {name}" for name in (*self.proof.form.mutates, *self.answered.overwrites)}
         for one, other in self.answer.shared:
-            if one in beside and other in beside:
+            if (
+                (one in beside and other in beside)
+                or (other.startswith("input ") and one in given)
+                or other in may_be_given
+            ):
                 continue
             if known is not None and (one, other) in known.shared:
                 self.notes.allow("shared")

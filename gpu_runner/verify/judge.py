@@ -175,6 +175,11 @@ NOT_COMPARED = "comparing"  # rule of an answer with which the comparison itself
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 ARITHMETIC = ("OverflowError", "ZeroDivisionError")  # of numbers of host code
 REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
+AT_SCALE_REFUSALS = (
+    "AssertionError",
+    "NotImplementedError",
+    "ValueError",
+)  # checks of its own; torch raises others of memory
 
 
 _Answer = TypeVar("_Answer")
@@ -1158,7 +1163,9 @@ def _try_at_scale(
             failure = failure_of(reply, "at_scale", call.label())
             # A program that has read nothing unknown goes by what is there: where it leaves its memory, it does so for a user.
             leaves = failure.status is Status.out_of_bounds and isinstance(reply, ChildError)
-            is_finding = leaves or (failure.rule == "grid" and not call.many_rows)
+            # No workload is larger, so that a check of its own does not let a user call it.
+            refuses = isinstance(reply, ChildError) and reply.kind in AT_SCALE_REFUSALS and reply.line is not None
+            is_finding = leaves or (failure.rule == "grid" and not call.many_rows) or (refuses and not call.may_raise)
             if is_finding and (original is None or not _wrong_at_scale(original, call, {None})):
                 trial.findings.append(replace(failure, status=Status.unproved) if leaves else failure)
                 continue

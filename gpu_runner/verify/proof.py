@@ -30,6 +30,7 @@ class Expected:
     dtype: str
     differentiable: bool = False
     is_beside: bool = False  # another output of the reference lies in the same memory
+    is_given: bool = False  # it lies in the memory of an input, as a view does
     rows: torch.Tensor | None = None  # of a large one those that the truth is of
 
     def known(self, tensor: torch.Tensor) -> torch.Tensor:

@@ -40,9 +40,7 @@ def with_held(proof: Proof, problem: Problem) -> Proof:
         _with_infinite(_marked(item, mark(item, proof, ""), _loud(item, proof)), proof) for item in proof.outputs
     )
     gradients = {
-        name: None
-        if item is None
-        else _marked(item, mark(item, proof, name), _loud(item, proof), by_row=proof.case.odd_upstream)
+        name: None if item is None else _marked(item, mark(item, proof, name), _loud(item, proof))
         for name, item in proof.gradients.items()
     }
     proof = replace(proof, outputs=outputs, gradients=gradients)
@@ -98,8 +96,8 @@ def is_judgeable(proof: Proof) -> bool:
     return not several or any(float(_numbers(item.truth).double().mean()) >= SOME_HELD for item in several)
 
 
-def _marked(item: Expected, judged: torch.Tensor, loud: torch.Tensor | None, *, by_row: bool = False) -> Expected:
-    return replace(item, truth=replace(item.truth, judged=judged, loud=loud, by_row=by_row))
+def _marked(item: Expected, judged: torch.Tensor, loud: torch.Tensor | None) -> Expected:
+    return replace(item, truth=replace(item.truth, judged=judged, loud=loud))
 
 
 def _is_held(truth: Truth) -> bool:

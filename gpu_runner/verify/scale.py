@@ -334,7 +334,8 @@ def roughly_compared(got: torch.Tensor, truth: Truth) -> ValueComparison:
     seen, exact, own = got.double().nan_to_num(math.inf, math.inf, -math.inf), exact.double(), own.double()
     numbers = torch.isfinite(exact) & torch.isfinite(own)
     size = torch.where(numbers, exact, 0.0).square().mean().sqrt()
-    lost = own_error(exact, [own, *truth.shaken, *([] if truth.rounded is None else [truth.rounded])]) + truth.natural
+    runs = own_error(exact, [own, *truth.shaken, *([] if truth.rounded is None else [truth.rounded])])
+    lost = runs + truth.natural
     share = ROUGH[got.dtype]
     rough = share * (size + exact.abs()) + torch.finfo(torch.float32).tiny
     error = torch.where(numbers, (seen - exact).abs(), 0.0)
@@ -342,7 +343,7 @@ def roughly_compared(got: torch.Tensor, truth: Truth) -> ValueComparison:
     place = int(ratio.argmax())
     worst = float(ratio.flatten()[place])
     # Beside a step of the function a rounding moves some elements, of the reference's runs these and of a kernel's others.
-    beyond, moved = ratio > 1.0, numbers & (lost > rough)
+    beyond, moved = ratio > 1.0, numbers & (runs > rough)
     is_moved = int(beyond.sum()) <= FAR * int(moved.sum()) and float(
         torch.where(beyond, error, 0.0).max()
     ) <= FAR * float(lost.max())

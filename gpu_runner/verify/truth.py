@@ -71,8 +71,9 @@ MOST_RESTARTS = 8  # of the reference's process, seconds each on a GPU
 # Of a process's memory what may live of what a forward makes in the dtype of a case: it is asked for in float64 too, and up to
 # eleven times, on the host by one core, whose time is what it makes in all.
 OF_MEMORY, OF_HOST_MEMORY, MOST_MADE_AGAIN = 64, 512, 8
-# In place of what is not finite: seeds, and how large.
-NUMBERS_FOR_ODD = ((1, 256.0), (1, -256.0), (2, 16.0))
+# In place of what is not finite: seeds, and how large; among numbers as they are, and among tiny ones, which saturate nothing.
+TINY, CANCELLED = 2.0**-22, 1e-9
+NUMBERS_FOR_ODD = ((1.0, ((1, 256.0), (1, -256.0), (2, 16.0))), (TINY, ((3, TINY), (4, TINY))))
 FEW_ELEMENTS = 2**13  # of all inputs: what is made of fewer fits
 MOST_DRAWN_ANEW = 2**24  # elements of a module's parameters; of more the host takes ten seconds and more for five draws
 MOST_WHOLE, MOST_OF_ROWS = (
@@ -140,7 +141,8 @@ class Oracle:
             raise BadProblem(f"the problem cannot be loaded: {error}", error.line, error.log) from error
         form = form_of(problem)
         if form is not None:
-            return cls(problem, session, form, {}, seed=seed)
+            fixed = sum(math.prod(int(dim) for dim in spec.dims if dim.isdigit()) for spec in problem.inputs)
+            return cls(problem, session, form, {}, seed=seed, uses=Uses(fixed=fixed))
         model = reply.message
         form = CallForm("kernelbench", parameters=model.parameters, init=model.init)
         state = dict(zip(model.parameters, _torch(reply), strict=True))
@@ -158,7 +160,7 @@ class Oracle:
         case = self._placed(case)
         if case.content is not Content.ordinary:
             known = farthest(case, self.problem, lambda attempt: self._prove(attempt, None))
-            return known if known is None or case.odd_upstream else self.with_idle(known)
+            return known and self.with_idle(known)
         return self._prove(case, other_seed)
 
     def _prove(self, case: Case, other_seed: int | None) -> Proof | None:
@@ -211,7 +213,8 @@ class Oracle:
         """Mark what is not finite though nothing that is not finite reaches it but times zero, as behind a causal mask; and leave
         out what is NaN for numbers too, as a slope where another branch divides by zero.
 
-        Numbers in these places are large, and as large of the other sign, and then of another size: what hangs on one differs.
+        Numbers in these places are large, and as large of the other sign, and then of another size: what hangs on one differs. What
+        is no larger than a limit hangs on none of these, and on tiny ones where all others are tiny.
         """
         idle = {
             label: ~torch.isfinite(item.truth.exact) & ~torch.isfinite(item.truth.own)
@@ -219,32 +222,38 @@ class Oracle:
             if item is not None and item.truth.exact.is_floating_point()
         }
         never = {label: mask.clone() for label, mask in idle.items()}
-        first: dict[str, Expected | None] = {}
-        for seed, size in NUMBERS_FOR_ODD if proof.case.content is Content.odd else ():
+        usual: dict[str, Expected | None] = {}
+        beside: dict[float, dict[str, Expected | None]] = {}
+        drawn = [(scale, *number) for scale, numbers in NUMBERS_FOR_ODD for number in numbers]
+        for scale, seed, size in drawn if proof.case.content is Content.odd else ():
             if not any(mask.any() for mask in (*idle.values(), *never.values())):
                 return proof
-            stream, inputs = torch.Generator().manual_seed(proof.case.seed + seed), dict(proof.inputs)
-            for name in proof.filled:
-                numbers = size * torch.randn(inputs[name].shape, generator=stream)
-                inputs[name] = torch.where(torch.isfinite(inputs[name]), inputs[name], numbers.to(inputs[name].dtype))
+            stream = torch.Generator().manual_seed(proof.case.seed + seed)
+            filled = {name: _with_numbers(proof.inputs[name], scale, size, stream) for name in proof.filled}
+            inputs, upstream = proof.inputs | filled, proof.upstream
+            if proof.case.odd_upstream:
+                upstream = tuple(laid and lay(_with_numbers(laid.view(), scale, size, stream)) for laid in upstream)
             laid = {name: lay(value) for name, value in inputs.items()}
             among = replace(proof, inputs=inputs, laid=laid, outputs=(), gradients={})
             try:
-                known = self.with_truth(among, proof.upstream, roughly=True).expected()
+                known = self.with_truth(among, upstream, roughly=True).expected()
             except ChildFailed as error:
                 self.recover(error)
                 return proof
-            first = first or known
+            usual, first = usual or known, beside.setdefault(scale, known)
             for label, mask in never.items():
                 item = known[label]
                 mask &= False if item is None else torch.isnan(item.truth.exact)
             for label, mask in idle.items():
                 one, other = first[label], known[label]
                 if one is not None and other is not None:
-                    mask &= torch.isfinite(one.truth.exact) & (one.truth.exact == other.truth.exact)
+                    # Gradients go with the upstream one, and of what cancels rounding is left.
+                    apart = CANCELLED * abs(size) if proof.case.odd_upstream else 0.0
+                    mask &= torch.isfinite(one.truth.exact)
+                    mask &= (one.truth.exact - other.truth.exact).abs() <= apart
 
         def marked(item: Expected | None) -> Expected | None:
-            number = None if item is None else first.get(item.label)
+            number = None if item is None else usual.get(item.label)
             if item is None or number is None or item.label not in idle:
                 return item
             numbers = torch.where(idle[item.label], number.truth.exact, math.nan)
@@ -516,6 +525,12 @@ class Oracle:
             return replace(proof, gradients=_with_naturals(gradients, proof))
 
 
+def _with_numbers(values: torch.Tensor, scale: float, size: float, stream: torch.Generator) -> torch.Tensor:
+    """Values, scaled, with numbers in place of what is not finite."""
+    scaled, numbers = values * scale, size * torch.randn(values.shape, generator=stream)
+    return torch.where(torch.isfinite(scaled), scaled, numbers.to(scaled.dtype))
+
+
 def _attempts(case: Case, *, interpreted: bool) -> Iterator[Case]:
     """A case, and what is drawn in its place where the reference refuses it: other scalars, rounder sizes."""
     drawn = [case, *(replace(case, scalars=scalars, spare=()) for scalars in case.spare)]
@@ -742,7 +757,8 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
 
 def _expected(labels: list[str], reply: ChildReply[ReferenceValues]) -> list[Expected | None]:
     """Pair the exact values with the reference's own ones; None where a gradient does not exist."""
-    tensors, forms, beside = iter(_torch(reply)), reply.message.kinds, reply.message.beside
+    tensors, forms = iter(_torch(reply)), reply.message.kinds
+    beside, given = reply.message.beside, reply.message.given
     exact, own = ([form and next(tensors) for form in forms[kind]] for kind in ("exact", "own"))
     kinds = [kind for kind in (*SHAKEN, *NOISY) if kind in forms]
     shaken = [[form and next(tensors) for form in forms[kind]] for kind in kinds]
@@ -772,6 +788,7 @@ def _expected(labels: list[str], reply: ChildReply[ReferenceValues]) -> list[Exp
             form.dtype,
             form.differentiable,
             beside[place] if beside else False,
+            given[place] if given else False,
         )
     return expected
 
@@ -825,7 +842,8 @@ def _with_naturals(expected: dict[str, Expected | None], proof: Proof) -> dict[s
         meeting = elements / max(1, math.prod(item.shape))
         natural = natural_error(upstream, outputs, typical_size(proof.inputs[name]), meeting)
         typical, scale, most = typical_of(natural), rms(item.truth.exact), max(upstream, default=0.0)
-        if scale <= VANISHES * most:
+        # Of a mean over many elements each has a share, and is no less a gradient.
+        if scale <= max(VANISHES * min(1.0, meeting), VANISHED) * most:
             natural = max(natural, VANISHING * most)
         if proof.case.upstream in (*EXPANDED, MemoryLayout.broadcast):
             most_terms = max(meeting, *(size for _, size in proof.case.sizes), 1)

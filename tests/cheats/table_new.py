@@ -2482,4 +2482,22 @@ NEW: dict[str, NewCheat] = {
     "bytes_half_down": NewCheat(
         "byte_steps", 9, "forward", "whole", "Whole numbers of 8 bits, of which a half is not rounded to even."
     ),
+    "directions_lie_dense": NewCheat(
+        "reglu", 10, "backward", "whole", "A double backward reads what it is derived along as if it were dense."
+    ),
+    "index_on_the_context": NewCheat(
+        "take_rows", 10, "backward", "whole", "Indices are kept where autograd does not see that they change."
+    ),
+    "weight_alone_of_few_rows": NewCheat(
+        "scale_bias", 10, "backward", "whole", "Without a gradient of the bias that of the weight has 32 rows."
+    ),
+    "answer_is_the_input": NewCheat(
+        "scaled_by_a_number", 5, "forward", "whole", "Where the scale is one the answer lies in the input's memory."
+    ),
+    "limit_hides_nan": NewCheat(
+        "norm_at_most", 7, "forward", "whole", "A minimum drops NaN, and all numbers of that row give the limit too."
+    ),
+    "third_block_is_the_second": NewCheat(
+        "row_sum_forward", 7, "forward", "whole", "A loop over blocks of 16384 columns takes the second again."
+    ),
 }

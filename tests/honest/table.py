@@ -216,4 +216,7 @@ HONEST: dict[str, Honest] = {
         "byte_steps", "whole numbers of 8 bits, a half to the even one without a rounding of the language"
     ),
     "tanh_series": Honest("tanh_plain", "a series near zero, exponentials elsewhere"),
+    "reglu_twice": Honest("reglu", "a gradient that can be derived once more, by a kernel of its own"),
+    "norm_at_most": Honest("norm_at_most", "a limit by tl.where, which hands NaN on"),
+    "scale_bias_by_needs": Honest("scale_bias", "kernels by which inputs want gradients"),
 }

@@ -291,6 +291,10 @@ def test_where_the_reference_rounds_correctly_one_element_of_a_row_may_not_be_a_
     found = compare(off, truth)
     assert (found.passed, found.level) == (False, "outlier")
     assert compare(off, Truth(exact, off, shaken=noise)).passed  # the reference loses it too
+    small, place = own.clone(), int((exact[0].abs() - 0.02).abs().argmin())
+    small[0, place] += 1.5e-5
+    found = compare(small, truth)
+    assert (found.level, found.error is not None and found.error > 1000.0, is_far(found)) == ("outlier", True, False)
     few = own * (1 + 3e-7 * torch.randn_like(own))  # a few units, as of a division and another order
     assert compare(few, truth).passed
     terms = torch.randn(7, 83).double()

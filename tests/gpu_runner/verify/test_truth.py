@@ -244,6 +244,22 @@ def test_the_number_of_finite_inputs_may_stand_where_nothing_but_zero_times_nan_
     assert not compare(torch.where(torch.isfinite(given), given, 0.0), truth).passed
 
 
+AT_MOST_FIVE = """import torch
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return torch.clamp(x.norm(dim=-1), max=5.0)
+
+INPUTS = {"x": "T H"}
+WORKLOADS = [{"T": 32, "H": 32}]
+"""
+
+
+def test_no_number_stands_for_nan_where_a_limit_hides_how_large_it_is() -> None:
+    truth = odd_proof(AT_MOST_FIVE, 12, 60).outputs[0].truth
+    assert truth.exact.isnan().any()
+    assert truth.idle is None or not torch.isfinite(truth.idle).any()
+
+
 SMOOTH_AT_ZERO = """import torch
 
 def reference(x: torch.Tensor, beta: float = 0.0) -> torch.Tensor:
@@ -280,6 +296,40 @@ def test_each_input_is_changed_before_the_backward_where_it_is_dense_and_where_i
         assert counts.keys() == set(STRIDED)
 
 
+def test_an_input_without_a_gradient_is_changed_too() -> None:
+    dealt = [use for proof in proofs("take_rows") for use in proof.uses if use.kind == "changed"]
+    assert {name for use in dealt for name in use.names} >= {"table", "index"}
+
+
+def test_no_direction_of_a_double_backward_is_dense() -> None:
+    directions = [laid.view() for proof in proofs("reglu") for laid in proof.directions.values()]
+    assert directions and not any(view.is_contiguous() for view in directions if min(view.shape) > 1)
+
+
+SHIFTED = source_of_problem("scale_bias")
+FIXED = """import torch
+
+def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return x @ w
+
+INPUTS = {"x": "T 512", "w": {"dims": "512 64"}}
+WORKLOADS = [{"T": 32}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "case", "kinds"),
+    [
+        (FIXED, Case("few", (("T", 7),), "float32", 1), {"double"}),
+        (SHIFTED, Case("wide", (("T", 3), ("H", 4500)), "float32", 1, again=True), {"no_grad", "subset", "double"}),
+        (SHIFTED, Case("many rows", (("T", 260), ("H", 6)), "float32", 1), {"no_grad", "subset", "double"}),
+    ],
+)
+def test_a_case_of_a_fixed_table_of_wide_rows_or_of_many_has_uses(source: str, case: Case, kinds: set[str]) -> None:
+    (proof,) = prove(parse_problem(source), [case], surroundings())[0]
+    assert {use.kind for use in proof.uses} >= kinds
+
+
 def test_one_case_of_rows_that_are_apart_has_every_use_that_they_alone_can_show() -> None:
     (proof, *_) = [one for one in proofs("reglu") if one.case.layout == MemoryLayout.apart and one.uses]
     first = Uses().deal(replace(proof, uses=()))
@@ -301,3 +351,12 @@ def test_jumps_are_none_where_numbers_with_ties_are_rounded() -> None:
     case = Case("ties", (("T", 9), ("H", 58)), "float32", 7, scalars=(("step", 0.5),), special=Special.ties)
     found = prove(problem, [case], surroundings())[0][0].outputs[0].truth
     assert max(float((run - found.exact).abs().max()) for run in found.shaken) < 0.01
+
+
+def test_the_gradient_of_a_mean_over_millions_is_compared() -> None:
+    problem = parse_problem(source_of_problem("mse"))
+    case = Case("large", (("T", 2048), ("H", 1024)), "float32", 1, layout=MemoryLayout.dense)
+    (proof,) = prove(problem, [case], surroundings())[0]
+    gradient = proof.gradients["x"]
+    assert gradient is not None and compare(gradient.truth.own, gradient.truth).passed
+    assert not compare(1.01 * gradient.truth.own, gradient.truth).passed
