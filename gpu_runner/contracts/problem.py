@@ -17,7 +17,19 @@ RAISES = "raises"  # label of what says that a double backward raises, as it may
 CALL_FIX = (
     'Write one call over the reference\'s parameters as text, such as CALL = "LigerFooFunction.apply(x, w, eps)".'
 )
-PLAIN = (ast.Call, ast.Attribute, ast.Name, ast.Constant, ast.Subscript, ast.UnaryOp, ast.USub, ast.expr_context)
+
+PLAIN = (
+    ast.Call,
+    ast.Attribute,
+    ast.Name,
+    ast.Constant,
+    ast.Subscript,
+    ast.UnaryOp,
+    ast.USub,
+    ast.List,
+    ast.Tuple,
+    ast.expr_context,
+)
 
 
 def checked_call(text: Any, parameters: Sequence[str]) -> str:

@@ -136,6 +136,8 @@ def _is_plain(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp):
         number = isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float)
         return isinstance(node.op, ast.USub) and number
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(isinstance(item, ast.Constant | ast.UnaryOp) and _is_plain(item) for item in node.elts)
     if isinstance(node, ast.Name):
         return not node.id.startswith("__")
     if isinstance(node, ast.Attribute):

@@ -177,7 +177,12 @@ class Splice:
         mine = [self.called.parameters.index(self.called.places[name]) for name in self.signature.gradients]
         conditions = [f"{NEEDS}[{i}] == {NEEDS}[{mine[0]}]" for i in mine[1:]]
         given = self._gradients_of_the_file()
-        conditions += [f"not {NEEDS}[{i}]" for i in given if i not in mine]
+        # What has a default may be left out of a call, and the gradients end where its arguments do.
+        required = max([len(self.called.parameters) - len(self.called.forward.args.defaults), *(i + 1 for i in mine)])
+        others = [i for i in given if i not in mine]
+        conditions += [f"not {NEEDS}[{i}]" for i in others if i < required]
+        if any(i >= required for i in others):
+            conditions.append(f"not any({NEEDS}[{required}:])")
         if mine and any(not name.startswith("upstream") for name in self.overwrites):
             conditions.append(f"{NEEDS}[{mine[0]}]")
         return conditions

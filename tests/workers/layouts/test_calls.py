@@ -79,6 +79,8 @@ def test_a_file_that_does_not_parse_fits_nothing() -> None:
         ("gate(x.view(-1, 4), x.transpose(0, 1).contiguous())", "k(x.view(-1, 4), x.transpose(0, 1).contiguous())"),
         ("A.apply(\n    x,\n)", "k.apply(x)"),
         ("A.apply(x, 'a\\nb')", "k.apply(x, 'a\\nb')"),
+        ("A.apply(x, [16, 24, -1])", "k.apply(x, [16, 24, -1])"),
+        ("A.apply(x, (1, 'a'), [])", "k.apply(x, (1, 'a'), [])"),
     ],
 )
 def test_a_call_is_written_anew_on_one_line(text: str, written: str) -> None:
@@ -105,6 +107,10 @@ def test_a_call_is_written_anew_on_one_line(text: str, written: str) -> None:
         "A.forward(x)",
         "A.apply(x[0])",
         "A.apply(x.shape[y()])",
+        "A.apply(x, [y])",
+        "A.apply(x, [[1]])",
+        "A.apply(x, [*x])",
+        "A.apply(x, [1 for _ in x])",
         "x",
         "A.apply(x); import os",
         "A.apply(x",

@@ -211,3 +211,9 @@ def test_no_bound_is_set_where_larger_sizes_were_slower() -> None:
     rows = (row({"T": 64, "H": 128}, 1.5), row({"T": 4096, "H": 4096}, 0.7))
     assert least_elements(parse_problem(PROBLEM), variant(1, "compiled_fast_path", rows=rows)) is None
     assert isinstance(FastPathBySize().propose(_situation()), DoesNotApply)
+
+
+def test_a_guard_asks_for_no_gradient_of_an_argument_that_a_call_may_leave_out() -> None:
+    """A backward that ends where the arguments of a call do: ``ctx.needs_input_grad`` is as long."""
+    source = _proposed(ROW_SCALE.replace("        return dX, dW, None, None", "        return dX, dW")).source
+    assert "        and not any(needs_grad[2:])\n" in source and "needs_grad[2]\n" not in source

@@ -304,6 +304,10 @@ def _result(lowering: Lowering, domain: Domain, node: str, value: TileValue) -> 
             f"the output or gradient `{node}` lacks some of the leading dimensions, but not all, and takes a `sum` over the others",
             "sum",
         )
+    if domain.segments_of(node) is not None:
+        raise CannotCompileError(
+            f"`{node}` has one number for each segment of a row, while other tensors have whole rows"
+        )
     if domain.chunking is not None and domain.is_chunked(node) and value.op != "cat":
         value = lowering.numbering.pointwise(
             "cat", *[value] * domain.chunking.count

@@ -292,6 +292,9 @@ def _further(step: SeriesStep, breaks: Breaks) -> Iterator[Breaks]:
             yield replace(breaks, late=breaks.late | late)
         return
     turn = 1 + max(breaks.turns.get(name, 0) for name in own)
+    _, *others = _unconnected(own)
+    if others:
+        yield replace(breaks, turns={**breaks.turns, **{name: turn for other in others for name in other}})
     levels: dict[str, int] = {}
     for name, node in own.items():
         below = max((levels.get(operand, 0) for operand in node.operands), default=0)
@@ -308,13 +311,29 @@ def _further(step: SeriesStep, breaks: Breaks) -> Iterator[Breaks]:
             yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn)})
     nodes = {node.name: node for node in step.graph.nodes}
     ends = [_viewed(own[name].operands[0], nodes) for name in reversed(reduced)]
-    for operand in dict.fromkeys(end for end in (*ends, *_spread(own)) if end in own):
+    smallest_first = sorted((end for end in (*ends, *_spread(own)) if end in own), key=lambda end: len(_dims(own[end])))
+    for operand in dict.fromkeys(smallest_first):
         early = frozenset(node.name for node in nodes_behind(step.graph, [operand]) if node.name in own)
         later = {other for other in own if levels[other] and other not in early} or own.keys() - early
         stored = breaks.stored | {operand}
         yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn)}, stored=stored)
         # In a turn of its own it is computed apart from what else precedes the step.
         yield replace(breaks, turns={**breaks.turns, **dict.fromkeys(later, turn + 1), operand: turn}, stored=stored)
+
+
+def _unconnected(own: Mapping[str, Node]) -> list[set[str]]:
+    """The nodes in parts of one shape each that share nothing but views of what the step is handed."""
+    parts: list[tuple[set[str], tuple[Dim, ...]]] = []
+    handed: set[str] = set()
+    for name, node in own.items():
+        operands = {operand for operand in node.operands if operand in own and operand not in handed}
+        if node.op in VIEWS and not operands:
+            handed.add(name)
+            continue
+        joined = [part for part in parts if part[0] & operands or part[1] == _dims(node)]
+        members = set.union({name}, *(part[0] for part in joined))
+        parts = [*(part for part in parts if part not in joined), (members, _dims(node))]
+    return [members for members, _ in parts] or [handed]
 
 
 def _spread(own: Mapping[str, Node]) -> Iterator[str]:
@@ -647,7 +666,7 @@ class StepCutter:
         if not often and self._rank[name][0] == rank:
             # Of a step before it that was taken from the same: what that one reduces is few numbers, and products lie in memory.
             operands = tuple(o for o in operands if self._rank[o][0] % 2 == 0 and self.nodes[o].op not in REDUCTIONS)
-        return all(self.is_recomputed(operand, rank, often=often) for operand in operands)
+        return all(o in self._stored or self.is_recomputed(o, rank, often=often) for o in operands)
 
     def _is_number(self, name: str) -> bool:
         """Whether a node is one number, the same whatever the inputs are."""
