@@ -124,7 +124,18 @@ def _formulas() -> Mapping[Any, Callable[..., Any]]:
 
     table = torch._decomp.decomposition_table  # noqa: SLF001 - torch has its formulas under this name only
     formulas = {operator: formula for operator, formula in table.items() if not _SAMPLES.search(str(operator))}
-    return formulas | {torch.ops.aten._log_softmax.default: _log_softmax}  # noqa: SLF001 - the operator's own name
+    norm = torch.ops.aten.linalg_vector_norm.default
+    own = {torch.ops.aten._log_softmax.default: _log_softmax, norm: _of_counted_dims(formulas[norm])}  # noqa: SLF001 - its name
+    return formulas | own
+
+
+def _of_counted_dims(norm: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of norms, given its dimensions from the first: torch 2.11's keeps a last one of a single element otherwise."""
+
+    def formula(x: torch.Tensor, ord: float = 2, dim: Any = None, *rest: Any, **more: Any) -> Any:
+        return norm(x, ord, dim and [each % max(1, x.dim()) for each in dim], *rest, **more)
+
+    return formula
 
 
 def _log_softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:

@@ -138,6 +138,22 @@ def test_operators_that_round_once_are_moved_as_by_their_formulas(noise: str, mo
     assert all(torch.equal(one, other) for one, other in zip(given, noisy(), strict=True))
 
 
+@pytest.mark.parametrize("shape", [(6, 1), (1, 6), (1, 1), (6,)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_a_norm_with_noise_has_the_shape_of_the_norm(shape: tuple[int, ...], keepdim: bool) -> None:
+    x = torch.ones(shape)
+
+    def as_in_torch_2_11(x: torch.Tensor, ord: float, dim: list[int], keepdim: bool = False) -> torch.Tensor:
+        assert ord == 2
+        return x.sum([place for place in range(x.dim()) if place in dim], keepdim=keepdim)
+
+    expected = x.norm(dim=-1, keepdim=keepdim).shape
+    assert lift._of_counted_dims(as_in_torch_2_11)(x, 2, [-1], keepdim).shape == expected
+    with lifted("each"):
+        assert x.norm(dim=-1, keepdim=keepdim).shape == expected
+        assert x.norm().shape == ()
+
+
 def test_the_log_sum_that_kernels_keep_is_as_large_as_what_it_is_of() -> None:
     far = torch.full((3, 100), 2.0**30, dtype=torch.float64)
     with lifted("each"):
