@@ -53,3 +53,12 @@ def test_a_number_of_each_segment_of_a_row_is_stored_by_a_kernel_of_its_own() ->
     (share,) = [kernel for kernel in answer.plan.kernels if kernel.name.endswith("_forward_h_5_kernel")]
     text = answer.source[answer.source.index(f"def {share.name}(") :].split("@triton.jit")[0]
     assert text.count("tl.store(") == 1 and "v_ptr" not in text
+
+
+@pytest.mark.parametrize("name", ["post", "res"])
+def test_a_gradient_is_stored_in_the_dtype_that_its_input_is_declared_with(name: str) -> None:
+    """Of bfloat16 streams mixed by float32 numbers: a step that stores a gradient knows the call's dtype alone."""
+    answer = answered("mhc")
+    assert isinstance(answer, Proposal)
+    (line,) = [line for line in answer.source.splitlines() if line.strip().startswith(f"d{name} = torch.empty")]
+    assert "dtype=torch.float32" in line

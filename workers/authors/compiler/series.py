@@ -844,6 +844,9 @@ class _Part:
         if name in self._cut.chains and self._is_narrow(self._cut.chains[name]):
             return "bfloat16"
         ends = {node for _, node in graph.gradients}
+        owners = {owner for owner, node in graph.gradients if node == name}
+        if any(spec.dtype == "float32" for spec in self._cut.problem.inputs if spec.name in owners):
+            return "float32"
         if name not in ends and self._cut.is_between_turns(name):
             return "float32"
         base = _viewed(name, self._cut.nodes)
