@@ -11,7 +11,8 @@ FAULT_SHARE = 0.9  # of the floor; a time below is not a record but a mistake in
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of a workload's tensors. ``saved``: what the reference's autograd keeps for the backward pass."""
+    """Bytes of a workload's tensors. ``saved``: what the reference's autograd keeps for the backward pass; ``gradients``: each once
+    that autograd gives to several inputs, none that is an upstream one."""
 
     inputs: int
     outputs: int

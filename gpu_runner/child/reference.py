@@ -184,13 +184,31 @@ def traffic(state: ChildState, request: MeasureTraffic, tensors: list[torch.Tens
         inputs=_bytes(arguments.tensors()),
         outputs=_bytes(outputs),
         upstream=_bytes(wanted),
-        gradients=_bytes(list(arguments.leaves.values())) if wanted else 0,
+        gradients=_written(list(arguments.leaves.values()), wanted) if wanted else 0,
         saved=sum(saved_bytes.values()),
         made=made.bytes,
         live=made.most_bytes,
         is_loss=all(output.numel() == 1 for output in outputs),
     )
     return counted, []
+
+
+def _written(leaves: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
+    """The bytes of the gradients: what autograd hands to two inputs is written once, and an upstream gradient handed on is not."""
+    with torch.device("meta"):
+        upstream = [torch.empty_like(output) for output in outputs]
+        try:
+            gradients = torch.autograd.grad(outputs, leaves, upstream, allow_unused=True)
+        except RuntimeError:  # an operator whose gradient has no form on shapes alone
+            return _bytes(leaves)
+    distinct = {_place(grad): _bytes([leaf]) for leaf, grad in zip(leaves, gradients, strict=True) if grad is not None}
+    given = set(map(_place, upstream))
+    return sum(size for place, size in distinct.items() if place not in given)
+
+
+def _place(tensor: torch.Tensor) -> tuple[object, ...]:
+    storage = tensor.untyped_storage()._cdata  # noqa: SLF001 - on no device an address tells storages apart
+    return storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
 
 
 class _Made(Mode):
