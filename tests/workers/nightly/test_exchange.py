@@ -186,7 +186,7 @@ def test_by_hand_a_csv_goes_into_a_checkouts_own_database_and_comes_out_again(tm
         assert run("export-history", out, "--repo", repo).exit_code == 0
         assert out.stat().st_size > 100
     nowhere = run("export-history", tmp_path / "no folder" / "x.csv", "--repo", repo)
-    assert (nowhere.exit_code, "x.csv cannot be written" in nowhere.stderr) == (3, True), nowhere.stderr
+    assert (nowhere.exit_code, "x.csv: No such file or directory" in nowhere.stderr) == (3, True), nowhere.stderr
     made = run("export-pages", tmp_path / "site", "--repo", repo, "--github", "https://github.example/o/n/")
     assert (made.exit_code, "index.html" in made.stderr) == (0, True), made.stderr
     (page,) = (tmp_path / "site").glob("geglu-*.html")
