@@ -240,7 +240,9 @@ class Levels:
         beyond = torch.maximum(errors.own_excess, errors.excess_of_chance)
         # What float32 leaves, or lies beyond a bend, is rounded too.
         once = distribution.luck * errors.half + ERROR_RATIO * errors.bent
-        allowed = torch.maximum(errors.own.abs(), once) + ERROR_RATIO * beyond
+        # An element may lose as much as the reference does there in its own roundings, or in ones at random where those cancel.
+        theirs = torch.maximum(errors.own.abs(), errors.chance)
+        allowed = torch.maximum(theirs, once) + ERROR_RATIO * beyond
         scale = self._row_scale()[place[0], None]
         steps = distribution.allowed_steps * errors.half + distribution.half_step * scale / 4
         far = (torch.maximum if distribution.cancels else torch.minimum)(steps, bulk[place[0], None])

@@ -128,6 +128,8 @@ _LAYOUTS = (
     MemoryLayout.sliced,
     MemoryLayout.broadcast,
 )
+# A stride of one is a constant of the kernel that Triton compiles: with one row or column a kernel may not raise.
+_OF_ONE = tuple(layout for layout in _LAYOUTS if layout is not MemoryLayout.shifted)
 INPUT_LAYOUTS = (*_LAYOUTS, MemoryLayout.level, MemoryLayout.windows)
 OVERLAPPING = (MemoryLayout.broadcast, MemoryLayout.level, MemoryLayout.windows)
 NEVER_CONSTANT = (MemoryLayout.apart, MemoryLayout.shifted, MemoryLayout.permuted)
@@ -1050,7 +1052,7 @@ class _Plan:
             elif is_beyond:
                 layout, of_upstream = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
             else:
-                layout, of_upstream = next(layouts) if shows else stream.choice(_LAYOUTS), next(upstream)
+                layout, of_upstream = next(layouts) if shows else stream.choice(_OF_ONE), next(upstream)
             dealt = replace(
                 case,
                 layout=layout,
@@ -1185,6 +1187,7 @@ class _Plan:
             place
             for place, case in enumerate(cases)
             if place and case.content is Content.ordinary and case.name not in (_SECOND_TIME, _MANY_ROWS)
+            if 1 not in case.size_of.values()
         ]
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
         # The last has all of its multiprocessors, which are many: code may ask for as many as large GPUs have.
@@ -1261,8 +1264,8 @@ class _Plan:
             cases.append(self._case("circle", sizes, self._most_exact(), related=able, relation=Relation.circle))
         activations = [spec.name for spec in problem.inputs if is_activation(spec) and len(spec.dims) > 1]
         cases += self._far(activations, stream)
-        for dtype in set(self.dtypes) & {"float16"}:
-            sizes = self._sizes("faint gradients", (33, 90), (5, 14))
+        for dtype in dict.fromkeys((self._most_exact(), *(dtype for dtype in self.dtypes if dtype == "float16"))):
+            sizes = self._sizes(f"faint gradients {dtype}", (33, 90), (5, 14))
             cases.append(self._case("faint gradients", sizes, dtype, gradients=Upstream.small))
         for name in stream.sample(activations, min(len(activations), MOST_GIVEN_BACK)):
             sizes = self._sizes(f"given back {name}", (33, 90), (5, 14))

@@ -152,6 +152,24 @@ def test_an_exact_share_as_low_as_twice_the_references_passes_beside_an_original
     assert compare(got, truth, [peer]).by_peer
 
 
+@pytest.mark.parametrize("rows", [1, 8])
+def test_an_element_may_be_as_far_out_as_roundings_at_random_leave_it_where_the_references_own_cancel(
+    rows: int,
+) -> None:
+    stream = torch.Generator().manual_seed(4)
+    shape = (rows, 90)
+    exact = torch.randn(shape, dtype=torch.float64, generator=stream) * (torch.rand(shape, generator=stream) < 0.1)
+    exact[0, 7] = 0.82325
+    own = exact.half()
+    other = own.clone()
+    other[0, 7] += 2.0**-11  # the next number of float16
+    at_random = other.double()
+    assert compare(other, Truth(exact, own, rounded=own.double())).level == "tail"
+    assert compare(other, Truth(exact, own, rounded=at_random)).passed
+    other[0, 7] += 2.0**-10
+    assert compare(other, Truth(exact, own, rounded=at_random)).level == "tail"
+
+
 def test_a_number_where_the_truth_is_not_finite_fails_and_another_kind_is_named() -> None:
     exact = torch.randn(4, 64, dtype=torch.float64)
     exact[0, 0], exact[1, 1] = torch.nan, torch.inf

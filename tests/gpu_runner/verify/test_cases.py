@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from gpu_runner.contracts import Multiple, Problem, SourceFile, parse_problem
 from gpu_runner.verify.cases import (
     DATA,
+    EXPANDED,
     FAR_DATA,
     INPUT_LAYOUTS,
     INTERPRETED_ELEMENTS,
@@ -268,6 +269,22 @@ def test_a_quick_look_beside_an_original_on_a_gpu_meets_whole_rows_in_the_dtype_
     )
     measured = [case for case in cases if case.measured]
     assert [(case.size_of, case.dtype) for case in measured] == [({"T": 128, "I": 11008}, "bfloat16")]
+
+
+@pytest.mark.parametrize("name", ["softmax", "reglu"])
+@given(SEEDS)
+def test_every_full_plan_has_one_row_and_one_column_with_which_no_kernel_may_raise(name: str, draws: Draws) -> None:
+    problem, cases = planned(name, draws=draws)
+    for dim in cases[0].size_of:
+        of_one = [case for case in cases if case.size_of[dim] == 1 and max(case.size_of.values()) > 1]
+        assert any(not case.may_raise for case in of_one), (dim, problem.inputs)
+
+
+@given(SEEDS)
+def test_every_full_plan_has_upstream_gradients_of_tiny_numbers_that_are_not_one_number(draws: Draws) -> None:
+    _, cases = planned("reglu", draws=draws)
+    faint = [case for case in cases if case.gradients is Upstream.small and case.upstream not in EXPANDED]
+    assert {"float32", "float16"} <= {case.dtype for case in faint if not case.may_raise}
 
 
 def test_a_quick_look_takes_few_cases_a_single_column_among_them() -> None:
