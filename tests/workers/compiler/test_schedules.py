@@ -121,7 +121,7 @@ def of_width(name: str, dim: str, width: int, form: SourceStyle | None = None) -
     return given.source
 
 
-@pytest.mark.parametrize(("width", "block"), [(11008, "4096"), (4095, "min(max(n_elements, 1), 4096)")])
+@pytest.mark.parametrize(("width", "block"), [(11008, "2048"), (4095, "2048"), (2047, "min(max(n_elements, 1), 2048)")])
 def test_a_block_is_decided_where_fixed_dimensions_may_not_fill_one(width: int, block: str) -> None:
     assert of_width("reglu", "I", width).count(f"calculate_settings({block})") == 2
 

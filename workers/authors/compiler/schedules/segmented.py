@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar, Self
 
 from workers.authors.compiler.domain import COL, FULL, SCALAR
@@ -17,15 +18,18 @@ from workers.authors.compiler.schedules.looped import LoopedKernel
 from workers.authors.compiler.statements import ScopeStatements
 from workers.authors.compiler.values import TileValue
 
-SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
-    """A tile holds whole segments where they are short: 4096 elements leave room for several programs."""
-    BLOCK_SIZE = min(triton.next_power_of_2(segment_size), 4096)
+SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size, most=4096):
+    """A tile holds whole segments where they are short: of 4096 elements a thread loads eight of each tensor at once."""
+    BLOCK_SIZE = min(triton.next_power_of_2(segment_size), most)
     BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 4096 // BLOCK_SIZE)
-    return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 512))'''
+    return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 256))'''
+# Measured: H200, bfloat16, 64 x 512 x 4096 in 32 groups. Forward, a segment of 4096: 240 us with 8 elements a thread, 266 with 16;
+# 210 where the last pass reads blocks from the end, since what was read last is still in the cache, and 200 where the cache is told
+# what is read again. Backward, two segments of 2048, 8 elements a thread: 369, from the end 343, told 326; one of 4096: 365.
+MOST_OF_SEVERAL = 2048  # columns of a tile where several tensors are loaded
+AGAIN, ONCE = ', eviction_policy="evict_last"', ', eviction_policy="evict_first"'
 CHOSEN = ("BLOCK_SEGMENTS", "BLOCK_SIZE", "num_warps")
-# Blocks on their way where a pass reads a row as it lies, as Triton has it by itself; segments have too few blocks each. Measured:
-# H200, bfloat16, 64 x 512 x 4096 in 32 groups: forward 236 us with 3 stages and 266 with one, backward 478 and 413.
-STAGES = 3
+STAGES = 1  # measured as above: forward 201 us, 289 and 245 with two and three; backward 344, 429 and 379
 WHOLE_BLOCK = "BLOCK_SEGMENTS * BLOCK_SIZE"
 
 
@@ -49,11 +53,7 @@ class Segmented(Schedule):
     @property
     def settings(self) -> dict[str, str]:
         """The tile, its warps, and how many blocks are on their way."""
-        return {**{name: name for name in CHOSEN}, "NUM_STAGES": str(self._stages)}
-
-    @property
-    def _stages(self) -> int:
-        return STAGES if WHOLE_BLOCK in self.kernel.source else 1
+        return {**{name: name for name in CHOSEN}, "NUM_STAGES": str(STAGES)}
 
     def size_lines(self) -> list[str]:
         """Lines that compute how many segments a row has and how long one is."""
@@ -64,14 +64,16 @@ class Segmented(Schedule):
 
     def setting_lines(self) -> list[str]:
         """Lines that choose the tile by the number of segments and their size."""
-        rule = f"{', '.join(CHOSEN)} = _segment_settings(n_segments, segment_size)"
+        loads = [value for value in self.kernel.values if value.op == "load" and value.space == FULL]
+        several = sum(self.program.domain.segments_of(str(load.datum)) is None for load in loads) > 1
+        most = f", {MOST_OF_SEVERAL}" if several else ""
+        rule = f"{', '.join(CHOSEN)} = _segment_settings(n_segments, segment_size{most})"
         return [rule, *(self.tuned_lines("n_cols", *CHOSEN) if self.form.tunable else [])]
 
     def launch_lines(self) -> list[str]:
         """Lines that start a program for each row."""
         constants = {name: name for name in CHOSEN} | {"NUM_STAGES": 'tuned["NUM_STAGES"]'}
-        alone = self._stages == 1 and not self.form.tunable
-        return started(self.kernel, "(n_rows,)", constants, num_stages="1" if alone else None)
+        return started(self.kernel, "(n_rows,)", constants)
 
     def knobs(self, cols: list[int]) -> Knobs:
         """The tile, its warps and stages, whatever the columns."""
@@ -126,6 +128,7 @@ class SegmentedKernel(LoopedKernel):
     def __init__(self, program: ValueProgram, names: TensorNames, scalars: Scalars, task: object) -> None:
         KernelWriter.__init__(self, program, names, scalars, task)  # type: ignore[arg-type]
         self._is_whole = False  # whether the pass that is being written reads a row as it lies
+        self._rereads = False  # whether it is the last of several
         self._by_segment = [v for v in self.loads if program.domain.segments_of(str(v.datum)) is not None]
         # What a segment's tensor holds past the elements of its segment is its number, not zero.
         self.others.update({str(load.datum): Lane.finite for load in self._by_segment})
@@ -161,6 +164,34 @@ class SegmentedKernel(LoopedKernel):
         stages = ("NUM_STAGES",) if self.task.form.tunable else ()
         return self.finish(lines, sizes, ("BLOCK_SEGMENTS", "BLOCK_SIZE", *stages))
 
+    @property
+    def stored_hint(self) -> str:
+        """The cache hint of what is stored, which is to leave room for what is read again."""
+        return ONCE if self._rereads else ""
+
+    def _pass(self, body: ScopeStatements, reductions: list[TileValue], *, last: bool) -> None:
+        self._rereads = last and self._depth > 0 and not self.form.strides_the_grid
+        super()._pass(body, reductions, last=last)
+
+    def _load(self, scope: ScopeStatements, load: TileValue, place: str, hint: str = "") -> None:
+        if load in self._read_again:
+            hint = ONCE if self._rereads else AGAIN
+        super()._load(scope, load, place, hint)
+
+    @cached_property
+    def _read_again(self) -> set[TileValue]:
+        """The tensors that a pass before the last one reads, and the last one too."""
+        if self.form.strides_the_grid:
+            return set()
+        reduced = [value.args[0] for value in self.task.values if value.op == "over_cols"]
+        stored = [store.value for store in self.task.pieces if self._by_column(store)]
+        first, last = (_read_by(roots) for roots in (reduced, stored))
+        return {load for load in self.loads if load.space == FULL and load in first & last}
+
+    def _from_the_end(self, index: str, length: str, size: str) -> str:
+        """The first place of a block, as source: in the last of several passes the last block comes first."""
+        return f"(tl.cdiv({length}, {size}) - 1) * {size} - {index}" if self._rereads else index
+
     def fill(self, load: TileValue) -> str:
         """What a load yields outside of the mask."""
         return "0.0" if load in self._by_segment and not load.integer else super().fill(load)
@@ -175,11 +206,12 @@ class SegmentedKernel(LoopedKernel):
             # bfloat16, group norm of 64 x 512 x 4096: one share a block takes 238 us, one an element 276.
             body.line(f"for start in {self.blocks('n_cols', WHOLE_BLOCK)}:")
             lanes = "tl.arange(0, BLOCK_SEGMENTS)[:, None] * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)[None, :]"
-            outer.line(f"cols = start + {lanes}")
+            outer.line(f"cols = {self._from_the_end('start', 'n_cols', f'({WHOLE_BLOCK})')} + {lanes}")
             outer.line("mask = cols < n_cols")
             return outer
         body.line("for first in range(0, n_segments, BLOCK_SEGMENTS):")
-        outer.line("segments = (first + tl.arange(0, BLOCK_SEGMENTS))[:, None]")
+        first = self._from_the_end("first", "n_segments", "BLOCK_SEGMENTS")
+        outer.line(f"segments = ({first} + tl.arange(0, BLOCK_SEGMENTS))[:, None]")
         for load in (v for v in self._by_segment if v in needed):
             index = row_index(self.program, self.names, load, "row")[0]
             place = f"({index}) * n_segments + segments" if load.space.rows else "segments"
@@ -195,7 +227,8 @@ class SegmentedKernel(LoopedKernel):
         outer.line(f"for start in {self.blocks('segment_size')}:")
         inner = self.scope(outer.depth + 1)
         inner.env.update(outer.env)
-        inner.line("elements = start + tl.arange(0, BLOCK_SIZE)[None, :]")
+        start = self._from_the_end("start", "segment_size", "BLOCK_SIZE")
+        inner.line(f"elements = {start} + tl.arange(0, BLOCK_SIZE)[None, :]")
         within = "(segments < n_segments) & (elements < segment_size)" if self._mask else "elements < segment_size"
         inner.line(f"mask = {within}")
         inner.line("cols = segments * segment_size + elements")
@@ -233,3 +266,14 @@ class SegmentedKernel(LoopedKernel):
                 shape = self.block if store.value.space == FULL else "(1,)"
                 lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
         return lines
+
+
+def _read_by(roots: list[TileValue]) -> set[TileValue]:
+    """What is read to compute these values, of which reductions are known."""
+    waiting, seen = list(roots), set[TileValue]()
+    while waiting:
+        value = waiting.pop()
+        if value not in seen and value.op != "over_cols":
+            seen.add(value)
+            waiting.extend(value.args)
+    return seen
