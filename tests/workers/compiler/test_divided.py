@@ -32,7 +32,7 @@ def test_the_kernels_of_a_number_of_groups_are_those_of_thirty_two() -> None:
     assert isinstance(answer, Proposal)
     source = proposal("group_norm").source
     assert kernels(answer.source, r"\bcount\b|\bn_cols\b") == kernels(source, r"\bn_cols\b")
-    chosen = "BLOCK_SEGMENTS, BLOCK_SIZE, num_warps = _segment_settings(n_segments, segment_size)"
+    chosen = "BLOCK_SEGMENTS, BLOCK_SIZE, num_warps = _segment_settings(n_segments, segment_size"
     assert answer.source.count(chosen) == source.count(chosen) == 2
     assert "w_rows = 32" in answer.source and "w_rows = groups" in source
 

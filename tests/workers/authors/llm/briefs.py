@@ -100,7 +100,7 @@ PLAN = {
 BLOCKS = """\
 def reglu_forward(a, b):
     n_elements = a.numel()
-    BLOCK_SIZE, num_warps = calculate_settings(min(max(n_elements, 1), 4096))"""
+    BLOCK_SIZE, num_warps = calculate_settings(min(max(n_elements, 1), 2048))"""
 REMARKS = (
     Remark(1, "Use fewer warps for short rows."),
     Remark(2, "Why int64 here?", PATH, 25, "offsets = tl.program_id(0).to(tl.int64)"),
@@ -186,7 +186,7 @@ def variant(**changes: Any) -> dict[str, Any]:
         {
             "path": PATH,
             "old": BLOCKS,
-            "new": BLOCKS.replace("4096", "2048"),
+            "new": BLOCKS.replace("2048", "1024"),
         }
     ]
     return {**notes, "edits": edits, "replies": []} | changes

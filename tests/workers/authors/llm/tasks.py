@@ -76,7 +76,7 @@ KERNEL_TASKS: dict[str, Wrong] = {
     "swiglu": Wrong(
         "arg.contiguous() if isinstance(arg, torch.Tensor) else arg",
         "arg",
-        Status.out_of_bounds,
+        Status.unwritten_output,
         "Never assume that rows are adjacent",
     ),
     "reglu": Wrong(
@@ -193,7 +193,7 @@ class Answered:
 RIGHT = briefs.kernel()
 REPAIRED = briefs.kernel_brief(failed=replace(FAILED, source=RIGHT["source"]))
 REVISED = briefs.kernel_brief(remarks=briefs.REMARKS, before=RIGHT["source"])
-SHORTER = RIGHT["source"].replace("4096", "2048")
+SHORTER = RIGHT["source"].replace("2048", "1024")
 REPLIES = [{"number": 1, "text": "done"}, {"number": 2, "text": "tensors may be large"}]
 PROBLEM = {"assumptions": ["Both inputs get gradients."], "source": briefs.PROBLEM, "replies": []}
 CODE = briefs.problem_brief(request="class ReGLU(nn.Module): ...", code=True, origin="model.py:ReGLU")
