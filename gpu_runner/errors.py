@@ -50,8 +50,9 @@ class ChildDied(ChildFailed):
     """The child ended before it answered, by ``signal`` or with ``exit_code``; both None where neither is known."""
 
     def __init__(self, signal: int | None, exit_code: int | None, log: str = "") -> None:
-        how = f"signal {signal}" if signal is not None else f"exit code {exit_code}"
-        super().__init__(f"the child ended before it answered ({how})", log)
+        ways = {"signal": signal, "exit code": exit_code}
+        how = next((f" ({way} {number})" for way, number in ways.items() if number is not None), "")
+        super().__init__(f"the child ended before it answered{how}", log)
         self.signal = signal
         self.exit_code = exit_code
 

@@ -190,8 +190,8 @@ class ChildSession:
         timeout_s: float | None,
         check: ReplyCheck[R] | None,
     ) -> ChildReply[R]:
-        if self._channel is None:
-            raise ProtocolError("the child is gone")
+        if self._channel is None:  # an earlier call was its last, which is no answer of the child's own
+            raise ChildDied(None, None, self.log)
         limit_s = min(self.limits.step_s if timeout_s is None else timeout_s, self._deadline - time.monotonic())
         deadline = self._due(limit_s)
         nonce, seen = secrets.token_bytes(NONCE_BYTES), list[R]()

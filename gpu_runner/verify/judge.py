@@ -1023,7 +1023,8 @@ def _try(
             comparing.end()
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
-                _decide_outside(trial, session, overwrites)
+                if not session.gpu:
+                    _decide_outside(trial, functools.partial(door, cases[0][0].form), overwrites)
                 _decide_altered(trial, session, overwrites, written)
                 _decide_as_original(trial, session, cases, {file.path for file in written})
                 scale = cases[0][0].scale if original is None else None
@@ -1037,24 +1038,31 @@ def _try(
     return trial
 
 
-def _decide_outside(trial: _Trial, session: ChildSession, overwrites: Collection[str], child: object = None) -> None:
-    """See what is decided where indices are out of range, where a guard alone has its other side; nothing else counts there."""
-    if session.gpu:
-        return
-    for proof, peer in [one for launched, one in trial.launching.items() if launched][:MOST_OUTSIDE]:
-        if all(seen == BOTH for seen in trial.decisions.values()):
-            return
-        for outside in with_indices_outside(proof):
-            call = _call(outside, peer, overwrites)
-            # A guard is seen in a call that ends with an error.
-            asked = RunCase(call.call, several=child is not None)
-            try:
-                answer = read_answer(session.call(asked, call.tensors, check=expecting(outside)))
-            except (ChildFailed, ProtocolError):
-                continue  # it has no guard, and need have none
-            # What was computed of usual indices and never changed stays among them.
-            trial.decided[child] = answer.decided
-            trial.decisions |= joined(trial.decided.values())
+def _decide_outside(
+    trial: _Trial, door: Callable[[], AbstractContextManager[ChildSession]], overwrites: Collection[str]
+) -> None:
+    """See what is decided where indices are out of range, where a guard alone has its other side; nothing else counts there.
+
+    ``door`` opens a child for that alone, and another one after it: an index without a guard may end it, and no other call with it.
+    """
+    with ExitStack() as stack:
+        session: ChildSession | None = None
+        for proof, peer in [one for launched, one in trial.launching.items() if launched][:MOST_OUTSIDE]:
+            if all(seen == BOTH for seen in trial.decisions.values()):
+                return
+            for outside in with_indices_outside(proof):
+                call = _call(outside, peer, overwrites)
+                # A guard is seen in a call that ends with an error.
+                asked = RunCase(call.call, several=True)
+                try:
+                    if session is None or session.is_gone:
+                        session = stack.enter_context(door())
+                    answer = read_answer(session.call(asked, call.tensors, check=expecting(outside)))
+                except (ChildFailed, ProtocolError):
+                    continue  # it has no guard, and need have none
+                # What was computed of usual indices and never changed stays among them.
+                trial.decided[session] = answer.decided
+                trial.decisions |= joined(trial.decided.values())
 
 
 def _decide_altered(
@@ -1895,9 +1903,8 @@ class _Interpreting:
                 for (proof, peer, told), answer, child in _few_ahead(pool, ask, known):
                     if own and proof.case.seed in met and not is_asked_outside:
                         # No case has them, so that what they alone decide is seen before cases are run with another device.
-                        is_asked_outside, one = True, children.take(form)
-                        _decide_outside(seen, one, overwrites, one)
-                        children.give_back(one)
+                        is_asked_outside = True
+                        _decide_outside(seen, functools.partial(children.open, form), overwrites)
                         if not self._is_open(seen):
                             self._is_over.wait()  # it may have launched a kernel that none of the cases here has
                     met.add(proof.case.seed)
@@ -1921,7 +1928,7 @@ class _Interpreting:
                 pool.shutdown(cancel_futures=True)
                 if own and not self._left:
                     if not is_asked_outside:
-                        _decide_outside(seen, session, overwrites, session)
+                        _decide_outside(seen, functools.partial(children.open, form), overwrites)
                     written, told = self._candidate.screened_files, {"device": facts or None, "has_devices": False}
                     _decide_altered(seen, session, overwrites, written, **told)
         except ProtocolError as error:
@@ -2098,9 +2105,12 @@ class _Children:
         try:
             return self._idle.get_nowait()
         except Empty:
-            door = loaded("candidate", self._source, form, self._context, self._name, gpu=False)
             with self._opening:
-                return self._stack.enter_context(door)
+                return self._stack.enter_context(self.open(form))
+
+    def open(self, form: CallForm) -> AbstractContextManager[ChildSession]:
+        """One that is not handed on."""
+        return loaded("candidate", self._source, form, self._context, self._name, gpu=False)
 
     def give_back(self, session: ChildSession) -> None:
         self._idle.put(session)

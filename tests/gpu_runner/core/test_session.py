@@ -101,7 +101,7 @@ def test_a_frame_forged_before_the_call_ends_the_session() -> None:
     with ChildSession("echo", LIMITS, files={"thing.py": forge}) as session:
         with pytest.raises(ProtocolError):
             session.call(CallMain("thing"))
-        with pytest.raises(ProtocolError, match="gone"):
+        with pytest.raises(ChildDied):
             session.call(Echo({}))
 
 

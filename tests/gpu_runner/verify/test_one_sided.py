@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -9,7 +10,7 @@ from typing import cast
 import pytest
 
 from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest, parse_problem
-from gpu_runner.errors import ChildError
+from gpu_runner.errors import ChildDied, ChildError
 from gpu_runner.messages import CallForm, RunCase
 from gpu_runner.program.coverage import BOTH, FAILED, HELD
 from gpu_runner.session import ChildSession
@@ -190,7 +191,7 @@ def test_what_kernels_decide_in_several_processes_is_joined() -> None:
 class Failing:
     """A child that has a guard in each kernel, and fails with every index out of range."""
 
-    gpu = False
+    is_gone = False
 
     def __init__(self) -> None:
         self.asked: list[RunCase] = []
@@ -200,21 +201,42 @@ class Failing:
         raise ChildError("AssertionError", "out of range")
 
 
-def test_indices_are_out_of_range_in_a_call_of_each_set_of_kernels_and_count_though_it_fails() -> None:
+class Dying(Failing):
+    """A child that an index out of range ends."""
+
+    def call(self, request: RunCase, *_: object, **__: object) -> None:
+        self.asked.append(request)
+        self.is_gone = True
+        raise ChildDied(11, None)
+
+
+def looked_outside(*children: Failing) -> None:
+    """Ask about the guard of two sets of kernels, in these children one after the other."""
     problem = parse_problem(source_of_problem("cross_entropy"))
     form = form_of(problem)
     assert form is not None
-    trial, child = (
-        _Trial(decisions={SeenDecision("candidate.py", 1, 0, "`index < n_cols`", in_kernel=True): HELD}),
-        Failing(),
-    )
+    trial = _Trial(decisions={SeenDecision("candidate.py", 1, 0, "`index < n_cols`", in_kernel=True): HELD})
     for columns in (9, 30):
         case = Case("drawn", (("T", 6), ("V", columns)), "float32", 5, may_raise=True)
         trial.launching[frozenset([f"kernel_{columns}"])] = asked_of(problem, form, case), NO_PEER
     trial.launching[frozenset()] = next(iter(trial.launching.values()))
-    _decide_outside(trial, cast("ChildSession", child), ())
+    opened = iter(children)
+    _decide_outside(trial, lambda: nullcontext(cast("ChildSession", next(opened))), ())
+    assert next(opened, None) is None
+
+
+def test_indices_are_out_of_range_in_a_call_of_each_set_of_kernels_and_count_though_it_fails() -> None:
+    child = Failing()
+    looked_outside(child)
     assert len(child.asked) == 2 * 4
     assert not any(request.optional for request in child.asked)
+
+
+def test_a_child_that_an_index_out_of_range_ends_is_followed_by_another() -> None:
+    dying, other = Dying(), Failing()
+    looked_outside(dying, other)
+    assert len(dying.asked) == 1
+    assert len(other.asked) == 2 * 4 - 1
 
 
 def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out() -> None:

@@ -42,8 +42,13 @@ def test_mean_and_squares_or_maximum_and_sum_share_a_pass(name: str, loops: int)
     assert passes(kernel(source, f"_{name}")) == loops
 
 
-def test_group_norm_reads_a_group_twice() -> None:
-    assert passes(kernel(proposal("group_norm").source, "_group_norm_forward_kernel")) == 2
+def test_group_norm_reads_a_group_twice_and_then_from_its_end() -> None:
+    text = kernel(proposal("group_norm").source, "_group_norm_forward_kernel")
+    first, last = text.split("rstd = tl.rsqrt")
+    assert first.count("tl.load(x_ptr") == last.count("tl.load(x_ptr") == 1
+    assert "evict_last" in first and "for start in" in first
+    assert last.count("evict_first") == 2
+    assert "start = (tl.cdiv(segment_size, BLOCK_SIZE) - 1) * BLOCK_SIZE - turn" in last
 
 
 def test_squares_about_a_mean_follow_the_mean_of_each_lane() -> None:

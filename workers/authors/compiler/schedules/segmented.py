@@ -188,30 +188,33 @@ class SegmentedKernel(LoopedKernel):
         first, last = (_read_by(roots) for roots in (reduced, stored))
         return {load for load in self.loads if load.space == FULL and load in first & last}
 
-    def _from_the_end(self, index: str, length: str, size: str) -> str:
-        """The first place of a block, as source: in the last of several passes the last block comes first."""
-        return f"(tl.cdiv({length}, {size}) - 1) * {size} - {index}" if self._rereads else index
+    def _loop(self, scope: ScopeStatements, name: str, blocks: str, length: str, size: str) -> ScopeStatements:
+        """Begin a loop over blocks, and give the scope inside of it: in the last of several passes the last block comes first."""
+        turn = "turn" if name == "start" else "segment_turn"
+        scope.line(f"for {turn if self._rereads else name} in {blocks}:")
+        inner = self.scope(scope.depth + 1)
+        inner.env.update(scope.env)
+        if self._rereads:
+            inner.line(f"{name} = (tl.cdiv({length}, {size}) - 1) * {size} - {turn}")
+        return inner
 
     def fill(self, load: TileValue) -> str:
         """What a load yields outside of the mask."""
         return "0.0" if load in self._by_segment and not load.integer else super().fill(load)
 
     def _opened(self, body: ScopeStatements, roots: list[TileValue], stores: list[Store]) -> ScopeStatements:
-        outer = self.scope(body.depth + 1)
-        outer.env.update(body.env)
-        needed = self._needed(outer, roots)
+        needed = self._needed(body, roots)
         self._is_whole = needed.isdisjoint(self._by_segment) and not any(store.space.segments for store in stores)
         if self._is_whole:
             # No segment has a number of its own here, and lanes have met as many elements but in the last block. Measured: H200,
             # bfloat16, group norm of 64 x 512 x 4096: one share a block takes 238 us, one an element 276.
-            body.line(f"for start in {self.blocks('n_cols', WHOLE_BLOCK)}:")
+            inner = self._loop(body, "start", self.blocks("n_cols", WHOLE_BLOCK), "n_cols", f"({WHOLE_BLOCK})")
             lanes = "tl.arange(0, BLOCK_SEGMENTS)[:, None] * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)[None, :]"
-            outer.line(f"cols = {self._from_the_end('start', 'n_cols', f'({WHOLE_BLOCK})')} + {lanes}")
-            outer.line("mask = cols < n_cols")
-            return outer
-        body.line("for first in range(0, n_segments, BLOCK_SEGMENTS):")
-        first = self._from_the_end("first", "n_segments", "BLOCK_SEGMENTS")
-        outer.line(f"segments = ({first} + tl.arange(0, BLOCK_SEGMENTS))[:, None]")
+            inner.line(f"cols = start + {lanes}")
+            inner.line("mask = cols < n_cols")
+            return inner
+        outer = self._loop(body, "first", "range(0, n_segments, BLOCK_SEGMENTS)", "n_segments", "BLOCK_SEGMENTS")
+        outer.line("segments = (first + tl.arange(0, BLOCK_SEGMENTS))[:, None]")
         for load in (v for v in self._by_segment if v in needed):
             index = row_index(self.program, self.names, load, "row")[0]
             place = f"({index}) * n_segments + segments" if load.space.rows else "segments"
@@ -224,11 +227,8 @@ class SegmentedKernel(LoopedKernel):
             outer.env[load] = name
         for store in (s for s in stores if s.space.segments):
             outer.line(f"{store.name} = tl.zeros({self.block}, dtype=tl.float32)")
-        outer.line(f"for start in {self.blocks('segment_size')}:")
-        inner = self.scope(outer.depth + 1)
-        inner.env.update(outer.env)
-        start = self._from_the_end("start", "segment_size", "BLOCK_SIZE")
-        inner.line(f"elements = {start} + tl.arange(0, BLOCK_SIZE)[None, :]")
+        inner = self._loop(outer, "start", self.blocks("segment_size"), "segment_size", "BLOCK_SIZE")
+        inner.line("elements = start + tl.arange(0, BLOCK_SIZE)[None, :]")
         within = "(segments < n_segments) & (elements < segment_size)" if self._mask else "elements < segment_size"
         inner.line(f"mask = {within}")
         inner.line("cols = segments * segment_size + elements")
