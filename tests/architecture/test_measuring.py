@@ -102,7 +102,7 @@ def test_the_numbers_of_the_cases_are_told() -> None:
     for text in (
         f"{8 * draws.MASTER_BYTES} bits",
         f"tree up to {power(constants.LARGEST)}",
-        f"an input has at most {power(cases.INTERPRETED_ELEMENTS)} elements there",
+        f"one program after the other, an input has at most {power(cases.INTERPRETED_ELEMENTS)} elements",
         f"reach {power(cases.INTERPRETED_WIDEST)} columns and {cases.INTERPRETED_DEEPEST} rows",
         f"all dimensions is at most {power(cases.INTERPRETED_WORK)}",
         f"about {2 * cases.INTERPRETED_ROWS} rows and {cases.INTERPRETED_COLUMNS} columns",
