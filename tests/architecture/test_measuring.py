@@ -1,4 +1,4 @@
-"""The numbers on the page about measuring are those of the program."""
+"""The numbers on the pages about measuring and about verdicts are those of the program."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ from gpu_runner.verify import (
     judge,
     laying,
     mutants,
+    other_calls,
     proof,
     truth,
 )
 from tests.problems import problem_source
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "measuring.md").read_text()
-FLAT = " ".join(PAGE.split())  # a phrase may go on in the next line
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE, VERDICT = (DOCS / "measuring.md").read_text(), (DOCS / "verdict.md").read_text()
+FLAT, VERDICT_FLAT = " ".join(PAGE.split()), " ".join(VERDICT.split())  # a phrase may go on in the next line
 
 
 def row(first: str) -> str:
-    """The table row that begins with a cell."""
-    return next(line for line in PAGE.splitlines() if line.startswith(f"| {first} |"))
+    """The table row of the page about verdicts that begins with a cell."""
+    return next(line for line in VERDICT.splitlines() if line.startswith(f"| {first} |"))
 
 
 def test_the_allowed_errors_are_told() -> None:
@@ -53,7 +55,7 @@ def test_the_allowed_errors_are_told() -> None:
 def test_what_is_allowed_beside_an_original_is_told() -> None:
     assert tolerances.PEER_RATIO == 2.0
     assert "and beyond the table by twice as much" in row("errs more than the table above allows")
-    assert f"Of {tolerances.FEW_ELEMENTS} elements or fewer the share counts" in FLAT
+    assert f"Of {tolerances.FEW_ELEMENTS} elements or fewer the share counts" in VERDICT_FLAT
     assert checks.MOST_PEER_ERROR == 0.1
     assert "ten times beyond what is allowed, and by more than a tenth of the scale, gives no allowance" in FLAT
 
@@ -85,11 +87,13 @@ def test_every_kind_of_case_that_is_planned_has_a_row() -> None:
             numbers=constants.WrittenNumbers({64}),
         )
         for name in {case.name for case in planned} - {"workload", "other whole scalars"}:
-            assert any(name in line for line in PAGE.splitlines() if line.startswith("| ")), name
+            assert any(name in line for line in VERDICT.splitlines() if line.startswith("| ")), name
 
 
 def test_the_numbers_of_the_cases_are_told() -> None:
-    assert f"| 4100 to {cases.WIDEST_DRAWN}, for each of the first two column dimensions | all |" in PAGE
+    assert f"4100 to {cases.WIDEST_DRAWN}, for each of the first two column dimensions; all |" in row(
+        "wider than one block"
+    )
     kinds = f"{cases.BOUNDARIES} in all, {cases.INTERPRETED_BOUNDARIES} in the interpreter"
     assert kinds in row("around a constant")
     assert f"one element {extremes.PEAK:.0f} times as large" in row("special rows")
@@ -98,34 +102,46 @@ def test_the_numbers_of_the_cases_are_told() -> None:
     for text in (
         f"{8 * draws.MASTER_BYTES} bits",
         f"tree up to {power(constants.LARGEST)}",
-        f"an input has at most {power(cases.INTERPRETED_ELEMENTS)} elements there",
+        f"one program after the other, an input has at most {power(cases.INTERPRETED_ELEMENTS)} elements",
         f"reach {power(cases.INTERPRETED_WIDEST)} columns and {cases.INTERPRETED_DEEPEST} rows",
         f"all dimensions is at most {power(cases.INTERPRETED_WORK)}",
         f"about {2 * cases.INTERPRETED_ROWS} rows and {cases.INTERPRETED_COLUMNS} columns",
         f"up to {power(truth.MOST_SHAKEN)} elements",
+        f"{poison.GUARD_ELEMENTS} elements before and after",
+        f"no input has more than {power(cases.GPU_ELEMENTS)} elements",
     ):
-        assert text in FLAT, text
+        assert text in VERDICT_FLAT, text
     assert truth.SHAKE == 4 * tolerances.FLOAT32_STEP
-    assert "four roundings of float32 away" in FLAT
+    assert "four roundings of float32 away" in VERDICT_FLAT
 
 
 def test_what_torch_may_do_is_told() -> None:
-    assert f"beyond 1/{honesty.PART} of the largest tensor and {honesty.LEAST} elements" in FLAT
-    assert f"at most 1/{proof.SMALL} of the largest input" in FLAT
+    assert f"beyond 1/{honesty.PART} of the largest tensor and {honesty.LEAST} elements" in VERDICT_FLAT
+    assert f"at most 1/{proof.SMALL} of the largest input" in VERDICT_FLAT
     assert (honesty.FEW, honesty.SHARE, honesty.PROGRAMS) == (4, 16, 4)
-    assert f"no more meet in one result than {honesty.PARTIALS}, or four for each multiprocessor, or a 16th of" in FLAT
-    assert "at most a quarter of that tensor" in FLAT
+    assert (
+        f"no more meet in one result than {honesty.PARTIALS}, or four for each multiprocessor, or a 16th of"
+        in VERDICT_FLAT
+    )
+    assert "at most a quarter of that tensor" in VERDICT_FLAT
 
 
-def test_every_status_of_the_table_of_checks_is_one() -> None:
+def test_every_status_has_a_row() -> None:
+    statuses = {word for line in PAGE.splitlines() if line.startswith("| `") for word in re.findall(r"`(\w+)`", line)}
+    assert set(Status) - {Status.passed} <= statuses
+    for rule in (judge.INTERPRETED, other_calls.OTHERWISE):
+        assert f"| `{rule}` |" in PAGE
+
+
+def test_every_status_of_the_tables_of_checks_is_one() -> None:
     for word in re.findall(
-        r"`(incorrect_\w+|unwritten_output|mutated_input|out_of_bounds|nondeterministic|unproved)`", PAGE
+        r"`(incorrect_\w+|unwritten_output|mutated_input|out_of_bounds|nondeterministic|unproved)`", PAGE + VERDICT
     ):
         assert word in set(Status)
 
 
 def test_the_mutants_are_told() -> None:
-    told = FLAT.split("**Mutants**", 1)[1].split("4. **", 1)[0].lower()
+    told = VERDICT_FLAT.split("**Mutants**", 1)[1].split("4. **", 1)[0].lower()
     for words in ("zeros", "ones", "the mean everywhere", "an input", "only the first columns", "the last answer"):
         assert words in told
         assert words in mutants.MUTANTS
@@ -134,7 +150,6 @@ def test_the_mutants_are_told() -> None:
 
 def test_the_protocol_is_told() -> None:
     for text in (
-        f"{poison.GUARD_ELEMENTS} elements before and after",
         f"2 warm-up runs and {contender.MOST_SAMPLES} timed ones",
         f"gives {contender.LEAST_SAMPLES} at least",
         f"after {', '.join(map(str, race.LOOKS[:-1]))} and {race.LOOKS[-1]} pairs",
@@ -150,13 +165,12 @@ def test_the_protocol_is_told() -> None:
         f"({peaks.DEFAULT.name}) times {peaks.COPY_SHARE}",
         f"{input_sets.LEAST_BYTES >> 20} MiB at least",
         f"{gauge.COPY_BYTES >> 30} GiB copy",
-        f"more than 2^{cases.GPU_ELEMENTS.bit_length() - 1} elements",
     ):
         assert text in FLAT, text
     assert (material.PLACES, material.FEW_PLACES) == (3, 2)
     assert "A ring of three sets that differ in content (two where one is large)" in FLAT
     assert judge.MOST_EVIDENCE == 5
-    assert "stops after five findings" in FLAT
+    assert "stops after five findings" in VERDICT_FLAT
 
 
 def test_the_rules_of_the_profile_are_told() -> None:
@@ -192,7 +206,7 @@ def test_the_search_for_settings_is_told() -> None:
 def test_what_is_recorded_and_what_is_wrong_by_far_is_told() -> None:
     assert f"{RecordRequest('', '', '', '').most} at most" in FLAT
     assert tolerances.FAR == 10.0
-    assert "more than ten times the allowed error" in FLAT
+    assert "more than ten times the allowed error" in VERDICT_FLAT
     assert timing.MOST_LATE == 3
     assert "three times the runs of a turn at most" in FLAT
     assert f"the median of at most {contender.HOST_SAMPLES} runs" in FLAT
