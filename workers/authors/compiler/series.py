@@ -114,6 +114,7 @@ def _elementwise(node: Node, shapes: Mapping[str, tuple[Dim, ...]], virtual: fro
     ]
 
 
+MOST_JOINED = 12  # steps, of which pairs are tried
 MOST_LOOKED_AT = 150_000  # nodes of all ways to take steps apart: some seconds
 
 
@@ -183,8 +184,30 @@ def _steps_that_fit(
                     break
             else:
                 break  # whoever compiles them says why one does not fit
+        if len(steps) <= MOST_JOINED and all(map(fits, steps)):
+            steps, breaks = _joined(steps, breaks, cut, fits)
         done += steps
     return done
+
+
+def _joined(
+    steps: list[SeriesStep],
+    breaks: Breaks,
+    cut: Callable[[Breaks], list[SeriesStep]],
+    fits: Callable[[SeriesStep], bool],
+) -> tuple[list[SeriesStep], Breaks]:
+    """The steps, those as one that read the same and fit together: taken apart for one node, others may have gone with it."""
+    for place, later in [*enumerate(steps)][:0:-1]:
+        own = {node.name for node in later.graph.nodes} & breaks.turns.keys()
+        for earlier in steps[:place] if own else ():
+            if not {*earlier.tensors, *earlier.graph.outputs}.intersection(later.tensors):
+                continue
+            turn = max(breaks.turns.get(node.name, 0) for node in earlier.graph.nodes)
+            other = replace(breaks, turns={**breaks.turns, **dict.fromkeys(own, turn)})
+            fewer = cut(other)
+            if len(fewer) < len(steps) and all(fits(step) for step in fewer if step not in steps):
+                return _joined(fewer, other, cut, fits)
+    return steps, breaks
 
 
 def _dtypes(steps: Sequence[SeriesStep]) -> dict[str, str]:
