@@ -564,7 +564,11 @@ def judge_beside(
     Raises:
         RunnerError: the host, not the candidate, is at fault.
     """
-    door = door or (lambda form: loaded("candidate", candidate, form, context))
+
+    def apart(form: CallForm) -> AbstractContextManager[ChildSession]:
+        return loaded("candidate", candidate, form, context)
+
+    door = door or apart
     frame = _beside(frame, learned)
     with ExitStack() as stack:
         if beside is None and has_gpu() and not frame.quick:
@@ -582,7 +586,7 @@ def judge_beside(
         if frame.interpreted and not frame.quick and frame.language == "Triton":
             compiling = stack.enter_context(_Compiling(candidate, context, original))
         trial = _try(
-            door, learned.cases, overwrites, context, calling, rest, importing, again, written, compiling, ahead
+            door, learned.cases, overwrites, context, calling, rest, importing, again, written, compiling, ahead, apart
         )
         if importing is not None and not trial.findings and not trial.is_imported_alone:
             if beside is not None:
@@ -985,10 +989,12 @@ def _try(
     written: Sequence[SourceFile] = (),
     compiling: _Compiling | None = None,
     ahead: _Ahead | None = None,
+    apart: Door | None = None,
 ) -> _Trial:
     """Run a candidate in all cases; those of ``rest`` are added to the others, and those that ran ``ahead`` are run no more.
 
-    ``original`` opens what it is judged beside, ``written`` are the files that the candidate brings.
+    ``original`` opens what it is judged beside, ``written`` are the files that the candidate brings. ``apart`` opens one more child
+    of it where ``door`` leads into the same one each time.
     """
     trial = _Trial() if importing is None else _Trial(follow=importing.follow)
     beside: list[Callable[[CallForm], None]] = [each.begin for each in (calling, compiling) if each is not None]
@@ -1024,7 +1030,7 @@ def _try(
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
                 if not session.gpu:
-                    _decide_outside(trial, functools.partial(door, cases[0][0].form), overwrites)
+                    _decide_outside(trial, functools.partial(apart or door, cases[0][0].form), overwrites)
                 _decide_altered(trial, session, overwrites, written)
                 _decide_as_original(trial, session, cases, {file.path for file in written})
                 scale = cases[0][0].scale if original is None else None

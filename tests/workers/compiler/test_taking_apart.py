@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from gpu_runner.contracts import Graph, Pass, Problem, Workload
 from gpu_runner.evaluate import evaluate
 from tests.workers.compiler.captured import captured, style
 from tests.workers.compiler.suited import graph_of
+from workers import byhand
 from workers.authors.compiler import CompilerAuthor, nesting, series
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.nesting import with_narrow_reductions, with_nested_reductions
@@ -23,6 +25,9 @@ from workers.authors.compiler.rounding import AsStored
 from workers.authors.compiler.schedules.product import FEW_TILES, LONG_SUM, SPLITS
 from workers.authors.compiler.series import steps_of
 from workers.authors.protocol import AuthorRefusal, Brief, Proposal
+from workers.layouts.liger import paths
+
+LIGER_PROBLEMS = Path(paths.__file__).parent / "references"
 
 
 def values_of(problem: Problem, graph: Graph, sizes: dict[str, int]) -> list[torch.Tensor]:
@@ -173,3 +178,14 @@ def test_a_row_is_reduced_once_for_all_that_follows() -> None:
     assert isinstance(proposal, Proposal)
     (least,) = re.findall(r"^    (h\w*) = min\(.*\)$", proposal.source, re.MULTILINE)
     assert re.search(rf"^    y = {least} \+ bias$", proposal.source, re.MULTILINE)
+
+
+def test_steps_that_read_the_same_and_fit_together_are_one() -> None:
+    """The gradients of a scale for each sample are sums down its rows; all else of backward is a kernel of rows."""
+    source = (LIGER_PROBLEMS / "modulated_rms_norm.py").read_text(encoding="utf-8")
+    compiled = byhand.compile_problem(source, "norm").source
+    assert compiled is not None
+    kernels = re.findall(r"^def (_norm_backward_\w+_kernel)\(", compiled, re.MULTILINE)
+    together = next(name for name in kernels if "dx_ptr," in compiled.split(f"def {name}(")[1].split("):")[0])
+    assert len(kernels) == 2
+    assert "dw_partials_ptr," in compiled.split(f"def {together}(")[1].split("):")[0]
