@@ -1026,11 +1026,12 @@ def _try(
                     comparing.begin(AnsweredCase(proof, answer, device, peer, overwrites), compared)
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
+            if ahead is not None:
+                ahead.settle()
             comparing.end()
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
-                if not session.gpu:
-                    _decide_outside(trial, functools.partial(apart or door, cases[0][0].form), overwrites)
+                _decide_outside(trial, session, functools.partial(apart or door, cases[0][0].form), overwrites)
                 _decide_altered(trial, session, overwrites, written)
                 _decide_as_original(trial, session, cases, {file.path for file in written})
                 scale = cases[0][0].scale if original is None else None
@@ -1045,14 +1046,20 @@ def _try(
 
 
 def _decide_outside(
-    trial: _Trial, door: Callable[[], AbstractContextManager[ChildSession]], overwrites: Collection[str]
+    trial: _Trial,
+    session: ChildSession,
+    door: Callable[[], AbstractContextManager[ChildSession]],
+    overwrites: Collection[str],
 ) -> None:
     """See what is decided where indices are out of range, where a guard alone has its other side; nothing else counts there.
 
-    ``door`` opens a child for that alone, and another one after it: an index without a guard may end it, and no other call with it.
+    ``door`` opens a child for that alone, and another one after it: an index without a guard may end it, but not ``session``, which
+    other calls need. A GPU is asked nothing.
     """
+    if session.gpu:
+        return
     with ExitStack() as stack:
-        session: ChildSession | None = None
+        child: ChildSession | None = None
         for proof, peer in [one for launched, one in trial.launching.items() if launched][:MOST_OUTSIDE]:
             if all(seen == BOTH for seen in trial.decisions.values()):
                 return
@@ -1061,13 +1068,13 @@ def _decide_outside(
                 # A guard is seen in a call that ends with an error.
                 asked = RunCase(call.call, several=True)
                 try:
-                    if session is None or session.is_gone:
-                        session = stack.enter_context(door())
-                    answer = read_answer(session.call(asked, call.tensors, check=expecting(outside)))
+                    if child is None or child.is_gone:
+                        child = stack.enter_context(door())
+                    answer = read_answer(child.call(asked, call.tensors, check=expecting(outside)))
                 except (ChildFailed, ProtocolError):
                     continue  # it has no guard, and need have none
                 # What was computed of usual indices and never changed stays among them.
-                trial.decided[session] = answer.decided
+                trial.decided[child] = answer.decided
                 trial.decisions |= joined(trial.decided.values())
 
 
@@ -1319,9 +1326,17 @@ class _Ahead:
         """
         skipped, reply = self._asked.pop(proof.case, ((), None))
         if reply is None or skipped != call.call.skip:
+            if reply is not None:
+                reply.cancel()  # else it runs at last, while the child is asked for something else
             self._again.add(proof.case)
             reply = self._ask(_NEXT, lambda: _run(session, proof, call))
         return reply.result()
+
+    def settle(self) -> None:
+        """Leave out what was begun and nobody asked for, and wait for what runs: then others may talk to the child."""
+        for _, reply in self._asked.values():
+            reply.cancel()
+        self._ask(_NEXT, lambda: None).result()
 
     def compared(self, proof: Proof) -> Future[ComparedCase] | None:
         """What comes of comparing what was replied in a case that was begun; None where nobody does, or it was run again."""
@@ -1332,6 +1347,8 @@ class _Ahead:
         future = Future[_Answer]()
 
         def done() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             try:
                 future.set_result(work())
             except BaseException as error:  # noqa: BLE001 - it is raised to whoever waits
@@ -1910,7 +1927,7 @@ class _Interpreting:
                     if own and proof.case.seed in met and not is_asked_outside:
                         # No case has them, so that what they alone decide is seen before cases are run with another device.
                         is_asked_outside = True
-                        _decide_outside(seen, functools.partial(children.open, form), overwrites)
+                        _decide_outside(seen, session, functools.partial(children.open, form), overwrites)
                         if not self._is_open(seen):
                             self._is_over.wait()  # it may have launched a kernel that none of the cases here has
                     met.add(proof.case.seed)
@@ -1934,7 +1951,7 @@ class _Interpreting:
                 pool.shutdown(cancel_futures=True)
                 if own and not self._left:
                     if not is_asked_outside:
-                        _decide_outside(seen, functools.partial(children.open, form), overwrites)
+                        _decide_outside(seen, session, functools.partial(children.open, form), overwrites)
                     written, told = self._candidate.screened_files, {"device": facts or None, "has_devices": False}
                     _decide_altered(seen, session, overwrites, written, **told)
         except ProtocolError as error:

@@ -221,7 +221,8 @@ def looked_outside(*children: Failing) -> None:
         trial.launching[frozenset([f"kernel_{columns}"])] = asked_of(problem, form, case), NO_PEER
     trial.launching[frozenset()] = next(iter(trial.launching.values()))
     opened = iter(children)
-    _decide_outside(trial, lambda: nullcontext(cast("ChildSession", next(opened))), ())
+    session = cast("ChildSession", SimpleNamespace(gpu=False))
+    _decide_outside(trial, session, lambda: nullcontext(cast("ChildSession", next(opened))), ())
     assert next(opened, None) is None
 
 

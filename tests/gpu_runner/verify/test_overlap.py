@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from queue import SimpleQueue
@@ -365,6 +367,7 @@ def test_a_case_that_was_run_ahead_is_run_once_more_only_for_other_runs() -> Non
         known = [replace(proof, once=True) for proof in proofs()]
         for proof in known:
             ahead.begin(proof)
+        wait([reply for _, reply in ahead._asked.values()])
         with ahead.turn(known[0].form) as child:
             assert child is cast(Any, session) and session.is_renewed
             calls = [judge._call(proof, NO_PEER, ()) for proof in (replace(known[0], once=False), *known[1:])]
@@ -376,6 +379,25 @@ def test_a_case_that_was_run_ahead_is_run_once_more_only_for_other_runs() -> Non
                     found.append("raised")
     assert session.asked == [*((place, ("second",)) for place in range(4)), (4, ())]
     assert found == [4, 1, "raised", 3]
+
+
+def test_what_nobody_waits_for_does_not_run_once_others_talk_to_the_child() -> None:
+    session, let_go = _Running(), threading.Event()
+    with ahead_of(session) as ahead:
+        known = [replace(proof, once=True) for proof in proofs()[:3]]
+        ahead._ask(judge._IN_TURN, let_go.wait)
+        for proof in known:
+            ahead.begin(proof)
+        threading.Timer(0.1, let_go.set).start()
+        with ahead.turn(known[0].form) as child:
+            assert ahead.reply(child, known[0], judge._call(known[0], NO_PEER, ())).message == 0
+            other = judge._call(replace(known[1], once=False), NO_PEER, ())
+            ahead.reply(child, known[1], other)
+            ahead.settle()
+            asked = [*session.asked]
+            time.sleep(0.05)
+            assert session.asked == asked
+    assert [skip for _, skip in asked].count(()) == 1
 
 
 def test_values_of_a_case_that_was_run_ahead_on_a_gpu_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,6 +417,7 @@ def test_values_of_a_case_that_was_run_ahead_on_a_gpu_are_compared_once(monkeypa
     with ahead_of(session := _Running(raises=False)) as ahead:
         for proof in known:
             ahead.begin(proof)
+        wait([reply for _, reply in ahead._asked.values()])
         with ahead.turn(known[0].form) as child:
             for proof, is_again in zip(known, (False, True), strict=True):
                 asked = replace(proof, once=not is_again, scale=scale)
