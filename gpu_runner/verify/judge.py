@@ -36,7 +36,7 @@ from gpu_runner.contracts.verify import (
     Verdict,
     VerifyRequest,
 )
-from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.errors import ChildError, ChildFailed, ChildTimeout, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
 from gpu_runner.messages import (
     AskDevice,
@@ -1054,7 +1054,7 @@ def _decide_outside(
     """See what is decided where indices are out of range, where a guard alone has its other side; nothing else counts there.
 
     ``door`` opens a child for that alone, and another one after it: an index without a guard may end it, but not ``session``, which
-    other calls need. A GPU is asked nothing.
+    other calls need. Where one gives no answer in time, nothing more is asked; nor is a GPU.
     """
     if session.gpu:
         return
@@ -1071,6 +1071,8 @@ def _decide_outside(
                     if child is None or child.is_gone:
                         child = stack.enter_context(door())
                     answer = read_answer(child.call(asked, call.tensors, check=expecting(outside)))
+                except ChildTimeout:
+                    return  # as another one would be
                 except (ChildFailed, ProtocolError):
                     continue  # it has no guard, and need have none
                 # What was computed of usual indices and never changed stays among them.

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from gpu_runner.contracts import CandidateSource, Evidence, SourceFile, Status, Verdict, VerifyRequest, parse_problem
-from gpu_runner.errors import ChildDied, ChildError
+from gpu_runner.errors import ChildDied, ChildError, ChildTimeout
 from gpu_runner.messages import CallForm, RunCase
 from gpu_runner.program.coverage import BOTH, FAILED, HELD
 from gpu_runner.session import ChildSession
@@ -202,12 +202,16 @@ class Failing:
 
 
 class Dying(Failing):
-    """A child that an index out of range ends."""
+    """A child that an index out of range ends, in this way."""
+
+    def __init__(self, how: Exception) -> None:
+        super().__init__()
+        self.how = how
 
     def call(self, request: RunCase, *_: object, **__: object) -> None:
         self.asked.append(request)
         self.is_gone = True
-        raise ChildDied(11, None)
+        raise self.how
 
 
 def looked_outside(*children: Failing) -> None:
@@ -234,10 +238,16 @@ def test_indices_are_out_of_range_in_a_call_of_each_set_of_kernels_and_count_tho
 
 
 def test_a_child_that_an_index_out_of_range_ends_is_followed_by_another() -> None:
-    dying, other = Dying(), Failing()
+    dying, other = Dying(ChildDied(11, None)), Failing()
     looked_outside(dying, other)
     assert len(dying.asked) == 1
     assert len(other.asked) == 2 * 4 - 1
+
+
+def test_a_loop_over_an_index_out_of_range_is_waited_for_once() -> None:
+    hanging = Dying(ChildTimeout(10.0))
+    looked_outside(hanging)
+    assert len(hanging.asked) == 1
 
 
 def test_of_decisions_of_one_outcome_those_of_launch_settings_alone_are_left_out() -> None:
